@@ -277,3 +277,10 @@ def test_a_real_file_field_by_field(corpus: Path) -> None:
     )
     assert layer.numerics == darwinn.NumericsConstants(32768, 2.0**-12)
     assert isinstance(layer.any_layer, darwinn.InputLayer)
+
+
+@pytest.mark.parametrize("value", [5, 1.5, "text", [1, 2]])
+def test_options_are_a_map(value: object) -> None:
+    data = bytes(flexbuffers.Dumps(value))
+    with pytest.raises(FormatError, match="the options are not a map"):
+        darwinn.load_operator(fb.Span(memoryview(data)))

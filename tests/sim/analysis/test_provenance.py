@@ -199,3 +199,21 @@ def test_what_is_noted_may_be_taken_out_at_any_time(
             np.testing.assert_array_equal(one.streamed, other.streamed)
         np.testing.assert_array_equal(given.first, wanted.first)
         np.testing.assert_array_equal(given.last, wanted.last)
+
+
+def test_makers_of_one_and_of_another() -> None:
+    def origin(layer: int, name: str, *places: int) -> Origin:
+        words = np.array(places, np.int64)
+        return Origin(frozenset({layer}), frozenset({name}), words, words + 100)
+
+    one, other = origin(1, "a", 1, 5), origin(2, "b", 3, 5)
+    assert one | one is one
+    for both in (one | other, other | one):
+        assert (set(both.layers), set(both.inputs)) == ({1, 2}, {"a", "b"})
+        assert both.cached.tolist() == [1, 3, 5]
+        assert both.streamed.tolist() == [101, 103, 105]
+    for alone in (one | Origin(), Origin() | one):
+        assert (set(alone.layers), set(alone.inputs)) == ({1}, {"a"})
+        assert (alone.cached.tolist(), alone.streamed.tolist()) == ([1, 5], [101, 105])
+    computed = [Origin(), Origin(frozenset({0})), Origin(inputs=frozenset({""}))]
+    assert [each.computed for each in computed] == [False, True, True]

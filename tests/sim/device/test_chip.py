@@ -345,3 +345,16 @@ def test_what_a_chip_draws_follows_from_its_seed() -> None:
         assert int(Chip(HostInterface(HostMemory()), seed=seed).core["random"]) == drawn
     given = np.random.default_rng(4)
     assert Chip(HostInterface(HostMemory()), random=given).random is given
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("dma_only", [False, True])
+def test_a_chip_without_tiles_is_not_strict(strict: bool, dma_only: bool) -> None:
+    """What they would have written is missing everywhere; so it is after a reset."""
+    interface = HostInterface(HostMemory())
+    chip = Chip(interface, strict=strict, dma_only=dma_only, hazards=True)
+    assert chip.hazards is not dma_only
+    for _ in range(2):
+        assert bool(chip.core["strict"]) is (strict and not dma_only)
+        chip.core["strict"] = 7
+        chip.reset()

@@ -19,6 +19,7 @@ from darwinn_formats.darwinn import (
     InterruptType,
     Meta,
 )
+from darwinn_sim.host import dma_trace
 from darwinn_sim.host.dma_trace import (
     DmaComparison,
     TraceEntry,
@@ -268,3 +269,29 @@ def test_json_and_text_say_what_happened() -> None:
 )
 def test_an_entry_is_told_with_its_buffer_or_as_an_event(entry: TraceEntry, text: str) -> None:
     assert entry.text() == text
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=6),
+    st.integers(0, 8),
+)
+def test_transfers_that_go_on_are_taken_until_there_are_enough_bytes(
+    transfers: list[tuple[int, int]], size: int
+) -> None:
+    """What comes behind one that does not go on is not looked at."""
+    pending = [
+        Transfer(TransferKind.INPUT, IN, INPUT, 10 * kind, octets) for kind, octets in transfers
+    ]
+
+    def goes_on(transfer: Transfer, before: Transfer) -> bool:
+        return transfer.offset >= before.offset
+
+    count = 1
+    while (
+        count < len(pending)
+        and sum(each.size for each in pending[:count]) < size
+        and goes_on(pending[count], pending[count - 1])
+    ):
+        count += 1
+    assert dma_trace._run(pending, size, goes_on) == count
+    assert dma_trace._run([], size, goes_on) == 0

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from darwinn_sim.errors import MemoryFault, UninitialisedRead
-from darwinn_sim.host.memory import PAGE_BYTES, HostMemory, Region
+from darwinn_sim.host.memory import PAGE_BYTES, BusMemory, HostMemory, Region
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,3 +125,11 @@ def test_what_follows_from_written_bytes_is_marked() -> None:
     marked = np.flatnonzero(region.known[first : first + 16]).tolist()
     assert marked == [2, 3, 4, 8, 11]
     assert np.flatnonzero(region.written).tolist() == [first + k for k in (2, 3, 4, 8, 9, 10, 11)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 5000])
+def test_all_bytes_follow_from_written_ones_where_nobody_looks(size: int) -> None:
+    plain = HostMemory()
+    region = plain.allocate("plain", size)
+    assert plain.known(region.base + PAGE_BYTES, size).tolist() == [True] * size
+    assert BusMemory().known(0, size).tolist() == [True] * size

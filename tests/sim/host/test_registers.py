@@ -134,3 +134,11 @@ def test_a_value_has_as_many_bits_as_its_register(entry: Register) -> None:
     assert registers.read(entry.offset, entry.width) == most
     with pytest.raises(RegisterFault, match="does not fit"):
         registers.write(entry.offset, most + 1, entry.width)
+
+
+@pytest.mark.parametrize("entry", REGISTERS, ids=lambda entry: entry.name)
+def test_a_field_is_found_by_its_name(entry: Register) -> None:
+    for field in entry.fields:
+        assert entry.field(field.name) is field
+    with pytest.raises(KeyError, match=f"{entry.name} has no field nothing"):
+        entry.field("nothing")

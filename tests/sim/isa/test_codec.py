@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codec import (
     DecodeError,
     decode,
@@ -174,3 +175,19 @@ def test_a_column_with_a_value_that_does_not_fit_is_refused(
     with pytest.raises(ValueError, match=text):
         encode_columns(instruction, {field.name: column}, 3)
     assert encode_columns(instruction, {field.name: column[:0]}, 0).shape[0] == 0
+
+
+def test_a_field_is_one_number_or_several() -> None:
+    chunk = decode(frame(build([("TensorSum", {})])))
+    (operation,) = (chunk[k] for k in range(len(chunk)) if chunk[k].pc == 1)
+    fields = {each.name: each.count for each in operation.instruction.fields}
+    assert set(fields.values()) > {1}
+    for name, count in fields.items():
+        if count == 1:
+            assert operation[name] == operation.values[name]
+            with pytest.raises(TypeError, match=f"{name} is not a repeated field"):
+                operation.many(name)
+        else:
+            assert len(operation.many(name)) == count
+            with pytest.raises(TypeError, match=f"{name} is a repeated field"):
+                operation[name]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import averaging_program as sample
 import numpy as np
 import pytest
 from darwinn_formats.darwinn import Executable, Layer, OutputLayer
 from darwinn_formats.limits import Limits, limited
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.errors import IncompleteProgram
 from darwinn_sim.isa.codes import AluOperation, LoadOperation, StoreOperation
 from darwinn_sim.kernel import state
 from darwinn_sim.lifting import walk as walking
@@ -198,3 +201,64 @@ def test_little_room_for_notes_is_emptied_more_often(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(walking, "_ROOM", 1)
     monkeypatch.setattr(identities, "MAX_DISTINCT", 1)
     assert_same(accelerator, executable, lift(accelerator, executable), 5)
+
+
+def checked(**differs: object) -> str | None:
+    """Why a run is not lifted that left a chip which had other words of such names."""
+    names = walking._CONTROL
+    before = {name: np.arange(4) for name in names}
+    after = {name: np.arange(4) + (name == differs.get("tiles")) for name in names}
+    core = {"unwritten_loads": 0, "uninitialised": 0, "flags": np.arange(3)}
+    flags = np.arange(3)[None] + (differs.get("core") == "flags")
+    if "counts" in differs:
+        core[str(differs["counts"])] = 1
+    made: Any = SimpleNamespace(
+        _accelerator=SimpleNamespace(chip=SimpleNamespace(tiles=after)),
+        _before=SimpleNamespace(tiles=before, core={"flags": flags}),
+    )
+    core_of: Any = core
+    try:
+        walking._Walk._check(made, core_of)
+    except NotLifted as error:
+        return str(error)
+    return None
+
+
+def test_a_run_leaves_what_controls_the_next_as_it_was() -> None:
+    assert checked() is None
+    for name, text in {
+        "flags": "flags",
+        "wide_write_second": "wide write second",
+        "ring_read_second": "ring read second",
+        "fence_count": "fence count",
+    }.items():
+        assert checked(tiles=name) == f"it leaves {text} otherwise than it found them"
+    assert checked(core="flags") == "it leaves flags otherwise than it found them"
+    assert checked(counts="unwritten_loads") == "its scalar core computes with data"
+    course = "its course may depend on data, or on what came before"
+    assert checked(counts="uninitialised") == course
+
+
+def test_inputs_as_many_as_before_have_the_same_room() -> None:
+    executable, accelerator = moved(sums()), Accelerator()
+    accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})
+    lifted = lift(accelerator, executable)
+    given = [{"image": bytes([k]) * chip.ROW_BYTES} for k in range(3)]
+    first = lifted.run(given)
+    (room,) = lifted._rooms
+    assert lifted.run(given) == first
+    assert lifted._rooms[0] is room
+    assert lifted.run(given[:2]) == first[:2]
+    assert lifted._rooms[0] is not room
+
+
+def test_a_program_that_goes_on_in_another_chunk_is_not_walked() -> None:
+    """The chip is powered up anew."""
+    whole = sample.executable(split=20)
+    begins = replace(whole, instruction_bitstreams=whole.instruction_bitstreams[:1])
+    accelerator = Accelerator()
+    with pytest.raises(IncompleteProgram):
+        lift(accelerator, begins)
+    assert accelerator.power_ups == 2
+    image = sample.images()()
+    assert accelerator.run(whole, {"image": image}).outputs == {"averages": sample.expected(image)}

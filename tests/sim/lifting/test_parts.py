@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from darwinn_sim.lifting import passes, runs, stages, walk
+from darwinn_sim.lifting import passes, program, runs, stages, walk
 from darwinn_sim.lifting.stages import EXACT, Made, Stage
 from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
 from darwinn_sim.units import identities
@@ -468,3 +468,98 @@ def test_what_is_forgotten_of_notes() -> None:
     assert (notes.slots == identities.NOTHING).all()
     assert (notes.latest == identities.NOTHING).all()
     assert notes.walk["most"] == fresh["most"] == 2
+
+
+@pytest.mark.parametrize("pairs", [1 << 16, (1 << 16) + 1, 1 << 18])
+def test_pairs_of_numbers_have_numbers(pairs: int) -> None:
+    """However many there are; those of equal pairs are equal."""
+    random = np.random.default_rng(pairs)
+    one = random.permutation(np.append(np.arange(pairs), np.arange(100))).astype(np.int32)
+    other = (one // 3).astype(np.int32)
+    before = one.copy()
+    found = walk._joined(one, other)
+    assert found.shape == (pairs, 2)
+    assert np.array_equal(found[one], np.stack([before, other], axis=1))
+
+
+@given(SEEDS)
+def test_slots_that_are_free_are_used_again(seed: int) -> None:
+    """The first gap that is large enough, or behind all others; next to each other they are one."""
+    random = np.random.default_rng(seed)
+    slots = program._Slots(8)
+    used = [True] * slots.total
+    taken: list[tuple[int, int]] = []
+    for _ in range(int(random.integers(1, 25))):
+        if taken and random.integers(2):
+            first, size = taken.pop(int(random.integers(len(taken))))
+            slots._give_back(first, size)
+            used[first : first + size] = [False] * size
+            continue
+        size = int(random.integers(1, 6))
+        first = 0
+        while any(used[first : first + size]):
+            first += 1
+        if first + size > len(used):
+            first = len(used) - next(k for k in range(len(used)) if used[len(used) - 1 - k])
+        assert slots._take(size) == first
+        used[first:] = [*used[first:], *[False] * size][: max(len(used) - first, size)]
+        used[first : first + size] = [True] * size
+        taken.append((first, size))
+        assert slots.total == len(used)
+
+
+def products_of_a_row(opcode: int, varies: bool) -> Any:
+    """A run of two lanes that begins from a row of sums, constant or not."""
+    tensor = Parameters.zeros(1)
+    tensor["opcode"], tensor["output_scale"] = opcode, 0.5
+    row = np.arange(256, dtype=np.int32) + (CONSTANTS if varies else 0)
+    row[2:4] = row[6:8] = row[:1] if varies else 0
+    return made(
+        walked=made(program=made(tables=made(tensor=tensor)), distinct=row[None]),
+        runs=made(sums=np.zeros(1, int), before=np.array([-1]), identity=np.array([40])),
+        row=np.zeros(1, int),
+        kind=np.zeros(1, int),
+        lanes=np.array([2]),
+        level=np.array([3]),
+        varies=np.array([varies]),
+    )
+
+
+def test_a_maximum_begins_from_nothing() -> None:
+    with pytest.raises(NotLifted, match="a maximum begins from a row of sums"):
+        stages._stage(products_of_a_row(MAXIMUM, False), np.array([0]), True)
+
+
+def test_sums_that_are_computed_are_bytes_of_each_lane() -> None:
+    found = products_of_a_row(SUM, True)
+    taken = np.array([[[900], [901]]], np.int32)
+    given = (found, np.array([0]), True, Made.PRODUCTS, taken, np.array([[7]]), 5)
+    stage = stages._by_lanes(*given)
+    row = found.walked.distinct[0].tolist()
+    assert stage.operands.tolist() == [[900, *row[:4]], [901, *row[4:8]]]
+    assert stage.weights.tolist() == [[7], [1], [256], [65536], [1 << 24]]
+    assert (stage.offset.tolist(), stage.made.tolist()) == ([5], [[40], [44]])
+    assert (stage.level, stage.row, stage.blocks, stage.size) == (3, -1, (1,), 4)
+    with pytest.raises(NotLifted, match="are added to maxima or data products"):
+        stages._by_lanes(found, np.array([0]), True, Made.MAXIMUM, taken, None, 0)
+
+
+def test_runs_that_are_not_told_from_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is the same of others would be a wrong program."""
+    nothing: Any = None
+    walked = made(rows=nothing, operands=nothing)
+    zeros, flags = np.zeros(2, np.int64), np.zeros(2, np.bool_)
+    for keys, differ, told in (([4, 4], False, True), ([4, 4], True, False)):
+        monkeypatch.setattr(
+            passes, "keys", lambda *given, k=keys: np.copyto(given[-1], np.uint64(k))
+        )
+        monkeypatch.setattr(passes, "differ", lambda *_, d=differ: d)
+        given = (walked, nothing, zeros, zeros, zeros, flags, flags)
+        if told:
+            assert runs._alike(*given).tolist() == [0, 0]
+            continue
+        with pytest.raises(NotLifted, match="runs of sums are not told from each other"):
+            runs._alike(*given)
+    monkeypatch.setattr(passes, "differ", lambda *_: False)
+    with pytest.raises(NotLifted, match="runs of sums are not told"):
+        runs._alike(walked, nothing, zeros, zeros, np.arange(2), flags, flags)

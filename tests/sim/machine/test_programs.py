@@ -159,3 +159,19 @@ def test_assumed_values_are_not_patched_in_where_they_are_not_wanted() -> None:
 def test_a_chunk_of_another_length_is_another_chunk(other: bytes) -> None:
     with pytest.raises(DecodeError, match="differs"):
         patch(lower([chunk(0, 0)]), 0, other)
+
+
+def test_addresses_that_cannot_be_patched_are_lowered_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, programs = chunk(1, 2), Programs()
+    kept = programs.find([whole])
+    assert programs.find([whole]) is kept
+    assert programs.lowered == 1
+
+    def refuse(*_: object, **__: object) -> None:
+        raise DecodeError(1, "another instruction")
+
+    monkeypatch.setattr("darwinn_sim.machine.programs.patch", refuse)
+    assert programs.find([whole]) is not kept
+    assert programs.lowered == 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import queue
 import struct
 import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from darwinn_sim.device.turns import Turns
@@ -494,3 +496,15 @@ def test_what_may_let_the_chip_go_on_wakes_it() -> None:
     assert woken == 1
     send(function, b"x")
     assert woken == 2
+
+
+def test_the_first_fault_is_the_one_that_is_told() -> None:
+    told: list[object] = []
+    function = application()
+    watcher: Any = SimpleNamespace(fault=told.append)
+    function.watchers = (watcher,)
+    first, second = ProtocolFault("first"), ProtocolFault("second")
+    function._fail(first)
+    function._fail(second)
+    assert function.fault is first
+    assert told == [first]
