@@ -283,11 +283,11 @@ def test_what_cannot_reach_an_output_is_a_warning() -> None:
 def test_power_ups_are_counted() -> None:
     """Who has put parameters into the chip knows by them that they are gone."""
     accelerator = Accelerator()
-    before = accelerator.power_ups
+    assert (accelerator.power_ups, accelerator.runs) == (1, 0)
     run(accelerator, sample.operations())
-    assert accelerator.power_ups == before
+    assert (accelerator.power_ups, accelerator.runs) == (1, 1)
     accelerator.power_up()
-    assert accelerator.power_ups == before + 1
+    assert (accelerator.power_ups, accelerator.runs) == (2, 1)
 
 
 def test_a_chip_holds_again_what_it_held() -> None:

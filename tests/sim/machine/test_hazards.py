@@ -7,8 +7,13 @@ from collections.abc import Sequence
 import averaging_program as sample
 import pytest
 from averaging_program import TILE, Operation, line, watch
+from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
-from darwinn_sim.machine.hazards import Hazard, Kind
+from darwinn_sim.isa.codes import ScalarFlag, TileFlag, TileUnit
+from darwinn_sim.kernel import clocks, order
+from darwinn_sim.machine import hazards as named
+from darwinn_sim.machine.hazards import Access, CheckedPrograms, Hazard, Kind
+from darwinn_sim.machine.lowering import lower
 
 IMAGE = sample.images()()
 _NO_WATCHER = {"watcher_valid": [0] * 6}
@@ -180,3 +185,93 @@ def test_accesses_name_the_executable_of_their_program() -> None:
         for hazard in found:
             assert f"of executable {hazard.first.executable} (" in str(hazard)
             assert f"of executable {hazard.second.executable} (" in str(hazard)
+
+
+def test_each_word_that_is_watched_has_a_name() -> None:
+    """By their order in the shadow: memories of each tile, then what is beside the tiles."""
+    sizes = {
+        "narrow memory": chip.NARROW_BYTES // 4,
+        "wide memory": chip.WIDE_ROWS * chip.ROW_WORDS,
+        "scale/bias buffer": chip.SCALE_BIAS_WORDS,
+    }
+    begin = 0
+    for tile in range(chip.TILES):
+        for name, size in sizes.items():
+            for word in (0, size - 1):
+                assert named._place(begin + word) == (f"{name} of tile {tile}", word)
+            begin += size
+    assert begin == clocks.SCALAR_BASE
+    for base, end, name in (
+        (clocks.SCALAR_BASE, clocks.ACTIVATION_BASE, "scalar memory"),
+        (clocks.ACTIVATION_BASE, clocks.PARAMETER_BASE, "activation buffer"),
+        (clocks.PARAMETER_BASE, clocks.FLAG_BASE, "parameter buffer"),
+    ):
+        for word in (0, 1, end - base - 1):
+            assert named._place(base + word) == (name, word)
+    texts = [
+        *(
+            text
+            for tile in range(chip.TILES)
+            for text in (
+                *(f"flag {int(each)} ({each.label}) of tile {tile}" for each in TileFlag),
+                f"fence count of tile {tile}",
+            )
+        ),
+        *(f"flag {int(each)} ({each.label}) of the scalar core" for each in ScalarFlag),
+        *(f"ring channel {name} to tile {tile}" for tile in range(chip.TILES) for name in "AB"),
+        *("rows for the outfeed", "output to the host"),
+    ]
+    found = [named._place(clocks.FLAG_BASE + k) for k in range(len(texts))]
+    assert found == [(text, -1) for text in texts]
+    assert clocks.FLAG_BASE + len(texts) == clocks.WORDS
+
+
+def test_each_thread_has_a_name() -> None:
+    beside = iter(
+        (
+            *("scalar core", "activation pop", "parameter pop", "ring infeed", "ring outfeed"),
+            *("host", "ring channel A", "ring channel B"),
+        )
+    )
+    units = [each.meaning for each in TileUnit]
+    received = units[TileUnit.MESH_SOUTH :]
+    names = [*units, *received, "tile fence"]
+    for thread in range(clocks.THREADS):
+        tile, which = clocks.place_of(thread)
+        if tile < 0:
+            name = next(beside, None)
+            if name is not None:
+                assert named._unit(thread) == (-1, name)
+        else:
+            assert named._unit(thread) == (tile, names[which])
+
+
+def test_what_was_found_is_told() -> None:
+    """Writes of what was there before apart, unless the two met in another way as well."""
+    program = lower([bytes(each.bitstream) for each in _BITSTREAMS])
+    core = order.new_core()[0]
+    checked = CheckedPrograms()
+    checked.begin(core, program)
+    core["clocks"]["pairs"], core["clocks"]["more"] = 4, 5
+    thread = 16 * TILE
+    for k, (first, second, same) in enumerate(((3, 4, 1), (3, 4, 0), (4, 5, 1), (-1, 5, 0))):
+        record = core["clocks"]["found"][k]
+        record["kind"], record["same"], record["words"] = clocks.WRITE_AFTER_WRITE, same, 7 + k
+        record["first"], record["second"] = first, second
+        record["first_thread"], record["second_thread"] = thread, thread + TileUnit.NARROW_TO_WIDE
+    found = checked.hazards(core)
+    assert [each.words for each in found.found] == [8, 10]
+    assert [each.words for each in found.redundant] == [9]
+    assert (found.more, found.used) == (5, int(core["clocks"]["clock"].max()) / clocks.CLOCK_MASK)
+    forgotten = found.found[1].first
+    assert forgotten == Access("", -1, -1, -1, "tensor unit", TILE, -1)
+    assert str(forgotten) == f"an earlier instruction of tensor unit of tile {TILE}"
+    assert forgotten.where == "that one"
+    beside = Access("Halt", 2, 1, 9, "scalar core", -1, 0)
+    assert str(beside) == "Halt at pc 9 of chunk 1 of executable 2 (scalar core)"
+    for each in (found.found[0].first, found.found[0].second):
+        chunk, pc = program.locate(int(program.tables.pc[3 + (each == found.found[0].second)]))
+        assert (each.executable, each.chunk, each.pc, each.tile) == (0, chunk, pc, TILE)
+
+
+_BITSTREAMS = sample.executable().instruction_bitstreams

@@ -113,6 +113,33 @@ def test_a_device_that_is_not_ready_is_given_up(monkeypatch: pytest.MonkeyPatch)
     assert (caught.value.errno, reads) == (errno.ETIMEDOUT, 100)
 
 
+@pytest.mark.parametrize(
+    ("act", "name", "field", "wrong"),
+    [
+        ("close", "dma_paused", "", 0),
+        ("close", "scu_ctrl_3", "cur_ram_sd", 0),
+        ("reset", "dma_paused", "", 0),
+        ("reset", "scu_ctrl_3", "cur_ram_sd", 1),
+        ("reset", "scu_ctrl_3", "cur_rst_gcb", 1),
+    ],
+)
+def test_what_does_not_follow_while_it_is_reset_is_named(
+    act: str, name: str, field: str, wrong: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    entry, read = register(name), machine.function.read
+    mask, low = (entry.field(field).mask, entry.field(field).low) if field else (~0, 0)
+
+    def stays(offset: int, size: int) -> int:
+        found = read(offset, size)
+        return found & ~mask | wrong << low if offset == entry.offset else found
+
+    monkeypatch.setattr(machine.function, "read", stays)
+    with pytest.raises(OSError, match=f"{name} does not become what it should") as caught:
+        getattr(machine.driver, act)()
+    assert caught.value.errno == errno.ETIMEDOUT
+
+
 def test_nothing_is_mapped_of_a_device_that_is_closed() -> None:
     machine = Machine()
     machine.driver.close()
