@@ -9,7 +9,7 @@ import pytest
 from averaging_program import TILE, Operation, line, watch
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
-from darwinn_sim.isa.codes import ScalarFlag, TileFlag, TileUnit
+from darwinn_sim.isa.codes import DescriptorTag, ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.kernel import clocks, order
 from darwinn_sim.machine import hazards as named
 from darwinn_sim.machine.hazards import Access, CheckedPrograms, Hazard, Kind
@@ -170,6 +170,24 @@ def test_a_word_of_the_mesh(awaited: bool) -> None:
     if found:
         assert only(found).memory == f"narrow memory of tile {neighbour}"
         assert "flag 3 (mesh_inbound_from_north)" in only(found).missing
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_who_takes_what_a_descriptor_brings_comes_after_it(fenced: bool) -> None:
+    """The instruction stands in its queue before the fence, but its bytes are asked for after it:
+    it overwrites what the ring infeed has read."""
+    program = sample.operations()
+    names = [name for name, _ in program]
+    pop, last = names.index("PopInput"), len(names) - 1 - names[::-1].index("RingOutfeed")
+    fence: Operation = ("ScalarFence", {"wait_idle": int(fenced) << ScalarUnit.RING_INFEED})
+    address = sample.ADDRESS_REGISTERS[sample.INPUT]
+    more = [fence, *sample.issue(DescriptorTag.INPUT, sample.INPUT_BYTES, address)]
+    program[last:last] = more
+    program.insert(pop + 1, program[pop])
+    found = hazards(program)
+    assert bool(found) is not fenced
+    if found:
+        assert {each.memory for each in found} == {"activation buffer"}
 
 
 def test_accesses_name_the_executable_of_their_program() -> None:

@@ -31,6 +31,7 @@ from darwinn_sim.errors import (
     UnsupportedInstruction,
 )
 from darwinn_sim.host.buffers import DriverError, layer_bytes
+from darwinn_sim.host.memory import PAGE_BYTES
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.timing import trace
 from darwinn_testbench.compiler.network import random_convolution, random_dense
@@ -162,6 +163,22 @@ def test_a_transfer_that_leaves_its_buffer_is_the_same_fault(
         for model in (run, timing.simulate):
             with pytest.raises(error):
                 model(executable)
+
+
+def test_bytes_that_are_taken_from_where_nothing_is_mapped_are_the_same_fault() -> None:
+    """The instruction that takes inputs goes on to where no page is."""
+    program = averaging_program.operations()
+    size = averaging_program.INPUT_BYTES
+    for number, (name, fields) in enumerate(program):
+        if fields.get("alu_destination") == 5 and fields.get("alu_b") == size:
+            program[number] = (name, fields | {"alu_b": size + (1 << 20)})
+        if name == "PopInput":
+            program[number] = (name, fields | averaging_program.line("buffer", 3, 2048, 0))
+    executable = averaging_program.executable(program)
+    for model in (run, timing.simulate):
+        with pytest.raises(PageFault) as caught:
+            model(executable)
+        assert caught.value.address % PAGE_BYTES == 0
 
 
 def test_a_program_that_cannot_be_linked_is_not_timed() -> None:
