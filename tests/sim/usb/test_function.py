@@ -508,3 +508,32 @@ def test_the_first_fault_is_the_one_that_is_told() -> None:
     function._fail(second)
     assert function.fault is first
     assert told == [first]
+
+
+@pytest.mark.parametrize(
+    ("octets", "events", "waits"), [(0, 0, 0), (63, 2, 0), (64, 0, 1), (0, 3, 1), (65, 4, 1)]
+)
+def test_a_chip_waits_for_a_host_that_reads_nothing(
+    octets: int, events: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With so many bytes of outputs, or events; whoever reads then lets it go on."""
+    monkeypatch.setattr(usb, "UNREAD_BYTES", 64)
+    monkeypatch.setattr(usb, "UNREAD_EVENTS", 3)
+    function = application()
+    steps: list[str] = []
+
+    def advance() -> bool:
+        steps.append("advanced")
+        return False
+
+    monkeypatch.setattr(function.chip, "advance", advance)
+    function._ins[OUTPUTS].put(bytes(octets))
+    for _ in range(events):
+        function._ins[EVENTS].put(bytes(usb.EVENT_BYTES))
+    assert function.unread(OUTPUTS) == octets
+    assert function.work() is False
+    assert bool(steps) is not waits
+    woken: list[str] = []
+    function.wake = lambda: woken.append("woken")
+    receive(function, OUTPUTS)
+    assert bool(woken) is bool(waits)

@@ -254,6 +254,4 @@ def _value_text(field: Field, value: int) -> str:
         return field.name
     if field.kind == "mask":
         return bits_text(field.codes, value)
-    if field.kind == "register":
-        return f"r{value}"
     return f"{value:#x}" if field.name == "immediate" else str(value)
