@@ -106,12 +106,10 @@ module host_memory
   typedef struct packed {
     logic [31:0] due;
     logic [1:0]  id;
-    logic        failed;
   } answer_t;
   answer_t answer;
   logic answer_waits;
   logic answer_taken;
-  logic word_failed;
   descriptor_fifo #(
       .Width($bits(answer_t)),
       .Depth(Requests)
@@ -120,26 +118,26 @@ module host_memory
       .rst_n,
       .push_valid(word_written && m_axi_write.wlast),
       .push_ready(answer_ready),
-      .push_data ({now + 32'(Latency), write_id, write_failed || word_failed}),
+      .push_data ({now + 32'(Latency), write_id}),
       .pop_valid (answer_waits),
       .pop_ready (answer_taken),
       .pop_data  (answer)
   );
 
-  // Whether a word fails is known only by writing it; it is written at the clock edge.
-  import "DPI-C" function bit host_memory_fails(
-    input longint unsigned address,
-    input int unsigned bytes
-  );
-  always_comb begin
-    word_failed = 1'b0;
-    if (word_written) word_failed = host_memory_fails(64'(write_address), 32'(DataBytes));
-  end
+  // Whether a word fails is known only by writing it, at the clock edge at which its burst's answer is
+  // queued; so what the answers say stands beside their queue.
+  localparam int OutcomeBits = $clog2(Requests + 1);
+  logic [Requests:0] outcomes;  // whether a burst has failed
+  logic [OutcomeBits-1:0] queued, answered;
+  function automatic logic [OutcomeBits-1:0] after(input logic [OutcomeBits-1:0] place);
+    return (place == OutcomeBits'(Requests)) ? '0 : place + 1'b1;
+  endfunction
 
   always_ff @(posedge clk) begin
     bit failed;
     if (!rst_n) begin
       writing <= 1'b0;
+      queued  <= '0;
     end else if (m_axi_write.awvalid && m_axi_write.awready) begin
       writing <= 1'b1;
       write_failed <= 1'b0;
@@ -150,6 +148,10 @@ module host_memory
                         failed);
       writing <= !m_axi_write.wlast;
       write_failed <= write_failed || failed;
+      if (m_axi_write.wlast) begin
+        outcomes[queued] <= write_failed || failed;
+        queued <= after(queued);
+      end
       write_address <= write_address + AddressBits'(DataBytes);
     end
   end
@@ -159,10 +161,12 @@ module host_memory
   always_ff @(posedge clk) begin
     if (!rst_n) begin
       m_axi_write.bvalid <= 1'b0;
+      answered <= '0;
     end else if (answer_taken) begin
       m_axi_write.bvalid <= 1'b1;
       m_axi_write.bid <= answer.id;
-      m_axi_write.bresp <= answer.failed ? SlaveError : Okay;
+      m_axi_write.bresp <= outcomes[answered] ? SlaveError : Okay;
+      answered <= after(answered);
     end else if (m_axi_write.bready) begin
       m_axi_write.bvalid <= 1'b0;
     end

@@ -107,18 +107,10 @@ uint64_t workload_given() { return state.given; }
 uint32_t workload_event_count() { return static_cast<uint32_t>(state.events.size()); }
 const Event* workload_events() { return state.events.data(); }
 
-// For host_memory.sv. A word fails if none of its bytes is mapped; a byte beside a region reads as
-// something that no one may use.
+// For host_memory.sv. A word that is read fails if none of its bytes is mapped; a byte beside a region
+// reads as something that no one may use. One that is written fails if a byte of it is not mapped.
 
 constexpr uint8_t kUnmapped = 0xbd;
-
-uint8_t host_memory_fails(uint64_t address, uint32_t bytes) {
-    if (state.write_elsewhere) return 0;
-    for (uint32_t i = 0; i < bytes; i++) {
-        if (byte_at(address + i)) return 0;
-    }
-    return 1;
-}
 
 void host_memory_read(uint64_t address, uint32_t bytes, uint32_t* data, uint8_t* failed) {
     uint8_t* target = reinterpret_cast<uint8_t*>(data);
@@ -132,11 +124,12 @@ void host_memory_read(uint64_t address, uint32_t bytes, uint32_t* data, uint8_t*
         *failed = state.read_elsewhere(address, bytes, target);
         return;
     }
+    *failed = 1;
     for (uint32_t i = 0; i < bytes; i++) {
         const uint8_t* source = byte_at(address + i);
         target[i] = source ? *source : kUnmapped;
+        if (source) *failed = 0;
     }
-    *failed = host_memory_fails(address, bytes);
 }
 
 void host_memory_write(uint64_t address, uint32_t bytes, const uint32_t* data,

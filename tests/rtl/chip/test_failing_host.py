@@ -9,14 +9,17 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
+import pytest
 from broken_chip import BreakableChip, BrokenOff, Host
 from darwinn_formats.darwinn import Executable
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.buffers import Request
 from darwinn_sim.host.dma_trace import TransferKind
+from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_testbench.compiler.network import random_dense
 from darwinn_testbench.compiler.package import compile_network
 from darwinn_testbench.rtl.chip.host import WINDOW_BASE
+from darwinn_testbench.rtl.harness import HarnessDescription
 from darwinn_testbench.rtl.harness_registers import HARNESS_REGISTERS
 from harness_runs import require_toolchain
 from nightly import nightly_seed, nightly_too, note
@@ -35,6 +38,8 @@ KINDS = (
 
 HOLE = 64
 """Bytes that host memory refuses: whole words of any bus."""
+
+BUS_BYTES = HarnessDescription().data_bytes
 
 _ERRORS = next(each for each in HARNESS_REGISTERS if each.name == "harness_dma_error")
 
@@ -166,6 +171,35 @@ def test_a_refused_word_is_an_error_and_a_reset_helps(nightly: bool) -> None:
     assert failed == set(KINDS)
     if nightly:
         note("words that host memory refuses the whole chip", len(kinds), seed)
+
+
+@pytest.mark.parametrize("unruly", [False, True])
+def test_each_word_that_a_host_elsewhere_refuses_is_an_error(unruly: bool) -> None:
+    """Also the last word of a burst, or its only one; and the next burst has its own answer."""
+    require_toolchain()
+    from darwinn_testbench.rtl.chip.player import ChipPlayer, design
+
+    chosen = design(stalls=True) if unruly else design()
+    played = ChipPlayer(2026, chosen, stall_seed=2026 if unruly else None)
+    failed = _ERRORS.field("write_response").mask
+    for words in (1, 2, 5):
+        for refused in (None, *range(words)):
+            played.unmap_all()
+            played.reset()
+            played.map_elsewhere(
+                lambda address, size: None,
+                lambda address, data, strobes, refused=refused: address // len(data) != refused,
+            )
+            for repeated in (False, True):
+                # What is refused lies in the first of two transfers.
+                place = words * BUS_BYTES * repeated
+                played.descriptor(DescriptorTag.OUTPUT, WINDOW_BASE + place, words * BUS_BYTES)
+                for word in range(words * BUS_BYTES // 4):
+                    played.push(word)
+            played.settle()
+            found = played.read_register(_ERRORS.offset)
+            assert found == (failed if refused is not None else 0), (words, refused)
+    played.close()
 
 
 @nightly_too
