@@ -21,7 +21,8 @@ _ON_THE_BUS = f"{_PROGRAMS}::test_random_programs_on_the_bus_model"
 _EVENTS = f"{_DMA}/test_events.py"
 _INTERRUPTS = f"{_DMA}/test_interrupts.py"
 _REGISTERS = f"{_DMA}/test_registers_block.py"
-_QUEUE = f"{_DMA}/test_queue.py"
+_QUEUE = f"{_DMA}/test_queue.py::test_queue"
+_BESIDE = f"{_DMA}/test_queue.py::test_transfers_beside_the_queue"
 _ENGINE = (_CYCLES, _EVENTS, _ON_THE_BUS)
 
 _SIDE = f"{_CHIP}/test_scalar_side.py"
@@ -70,9 +71,9 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
     ("rtl/host/interrupts.sv", (_INTERRUPTS,)),
     ("rtl/host/registers.sv", (_REGISTERS, _INTERRUPTS, _QUEUE)),
-    ("rtl/host/chunk_queue.sv", (_QUEUE,)),
-    ("rtl/host/bus_share.sv", (_QUEUE,)),
-    ("rtl/host/host_interface.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
+    ("rtl/host/chunk_queue.sv", (_QUEUE, _BESIDE)),
+    ("rtl/host/bus_share.sv", (_QUEUE, _BESIDE)),
+    ("rtl/host/host_interface.sv", (_INTERRUPTS, _QUEUE, _EVENTS, _CYCLES)),
 )
 """Patterns of sources, and tests: all rows that a source matches, in this order."""
 
@@ -82,8 +83,9 @@ FAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/ring/*.sv", _WHOLE),
     ("rtl/scalar/*.sv", _WHOLE),
     ("rtl/chip.sv", _WHOLE),
-    ("rtl/dma/*.sv", (*_ENGINE, _QUEUE, _INTERRUPTS)),
-    ("rtl/host/*.sv", (*_ENGINE, _INTERRUPTS, _QUEUE, _REGISTERS)),
+    ("rtl/dma/*.sv", (_EVENTS, _QUEUE, _INTERRUPTS, *_ENGINE, _BESIDE)),
+    ("rtl/host/*.sv", (_INTERRUPTS, _QUEUE, _REGISTERS, _EVENTS, *_ENGINE, _BESIDE)),
+    ("rtl/host/host_interface.sv", (_SIDE, *_PLAYED)),
 )
 """The same of tests that are asked of what those let pass."""
 

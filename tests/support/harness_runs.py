@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 from darwinn_testbench.rtl import toolchain
@@ -37,8 +39,37 @@ def run(
     chosen: Design, module: str, test: str, work: Path, *, seed: int, **environment: object
 ) -> Path:
     """Run one cocotb test in a process of its own; its random choices depend on ``seed`` alone."""
+    return _simulate(chosen, module, (test,), work, seed, environment)
+
+
+def failures(
+    chosen: Design, module: str, tests: Sequence[str], work: Path, *, seed: int
+) -> dict[str, str]:
+    """Run cocotb tests one after the other in one process, which takes longer to start than most of
+    them do; why each has failed, empty if it has not."""
+    from darwinn_testbench.rtl.build import SimulationFailed
+
+    try:
+        _simulate(chosen, module, tests, work, seed, {})
+    except SimulationFailed as failure:
+        results = work / f"{module}.xml"
+        cases = ElementTree.parse(results).iter("testcase") if results.exists() else ()
+        # A test of which nothing is said did not end.
+        passed = {case.get("name") for case in cases if not len(case)}
+        return {test: "" if test in passed else str(failure) for test in tests}
+    return dict.fromkeys(tests, "")
+
+
+def _simulate(
+    chosen: Design,
+    module: str,
+    tests: Sequence[str],
+    work: Path,
+    seed: int,
+    environment: Mapping[str, object],
+) -> Path:
     from darwinn_testbench.rtl.build import simulate
 
     sys.path += [str(folder) for folder in COCOTB_TESTS if str(folder) not in sys.path]
     text = {name: str(value) for name, value in environment.items()}
-    return simulate(chosen, module, test, seed=seed, work=work, environment=text)
+    return simulate(chosen, module, tests, seed=seed, work=work, environment=text)

@@ -364,7 +364,7 @@ def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
 def simulate(
     design: Design,
     module: str,
-    test: str,
+    test: str | Sequence[str],
     *,
     seed: int,
     work: Path,
@@ -372,7 +372,8 @@ def simulate(
 ) -> Path:
     """Run cocotb test ``test`` of Python module ``module``; return the path of its results file.
 
-    ``seed`` decides everything that is random, the initial contents of registers included.
+    Several tests run in one simulation, one after the other; it takes longer to start than most of
+    them do. ``seed`` decides everything that is random, the initial contents of registers included.
     ``work`` is where the simulation runs. Raises ``SimulationFailed`` with the end of the log.
     """
     from cocotb_tools.runner import get_results, get_runner
@@ -381,14 +382,16 @@ def simulate(
     design = as_asked(design)
     work = work.absolute()  # the simulation runs in there
     work.mkdir(parents=True, exist_ok=True)
-    log, results = work / f"{test}.log", work / f"{test}.xml"
+    tests = (test,) if isinstance(test, str) else tuple(test)
+    name = tests[0] if len(tests) == 1 else module
+    log, results = work / f"{name}.log", work / f"{name}.xml"
     results.unlink(missing_ok=True)
     try:
         get_runner("verilator").test(
             test_module=module,
             hdl_toplevel=design.top,
             hdl_toplevel_lang="verilog",
-            testcase=test,
+            testcase=tests,
             seed=seed,
             build_dir=folder,
             test_dir=work,
@@ -401,15 +404,15 @@ def simulate(
             ],
             log_file=log,
         )
-        passed = get_results(results) == (1, 0)
+        passed = get_results(results) == (len(tests), 0)
     except (SystemExit, RuntimeError):
         passed = False
     if design.waves:
-        keep_waves(work, design.top, test)
+        keep_waves(work, design.top, name)
     if design.coverage:
-        keep_counts(work / "coverage.dat", f"{design.top}-{test}")
+        keep_counts(work / "coverage.dat", f"{design.top}-{name}")
     if not passed:
-        raise SimulationFailed(f"{module}.{test} failed (seed {seed}); log {log}:\n{_end(log)}")
+        raise SimulationFailed(f"{module}.{name} failed (seed {seed}); log {log}:\n{_end(log)}")
     return results
 
 

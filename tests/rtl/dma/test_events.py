@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from harness_runs import design, run
+from harness_runs import design, failures
 
-
-@pytest.mark.parametrize(
-    "test",
-    [
-        "InterruptStorm",
-        "FatalErrorInterrupt",
-        "ResetInTransfer",
-        "Pause",
-        "InstructionQueue",
-        "StreamsAreIndependent",
-    ],
+TESTS = (
+    "InterruptStorm",
+    "FatalErrorInterrupt",
+    "ResetInTransfer",
+    "Pause",
+    "InstructionQueue",
+    "StreamsAreIndependent",
 )
-def test_event(test: str, tmp_path: Path) -> None:
-    run(design(DataBytes=8), "dma_events_tests", test, tmp_path, seed=1)
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of each test, why it has failed; all share a simulation."""
+    work = tmp_path_factory.mktemp("dma_events_tests")
+    return failures(design(DataBytes=8), "dma_events_tests", TESTS, work, seed=1)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_event(test: str, failed: dict[str, str]) -> None:
+    assert not failed[test], failed[test]

@@ -5,15 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness_runs import design, run
+from harness_runs import design, failures, run
 from nightly import nightly_seed, note
 
-
-@pytest.mark.parametrize(
-    "test", ["RingOfChunks", "QueueErrors", "QueueStandsStill", "ToldBehindTheBlock"]
+TESTS = (
+    "RingOfChunks",
+    "QueueErrors",
+    "QueueStandsStill",
+    "ToldBehindTheBlock",
 )
-def test_queue(test: str, tmp_path: Path) -> None:
-    run(design(DataBytes=8), "queue_tests", test, tmp_path, seed=1)
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of each test, why it has failed; all share a simulation."""
+    work = tmp_path_factory.mktemp("queue_tests")
+    return failures(design(DataBytes=8), "queue_tests", TESTS, work, seed=1)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_queue(test: str, failed: dict[str, str]) -> None:
+    assert not failed[test], failed[test]
 
 
 @pytest.mark.parametrize(("data_bytes", "programs"), [(8, 40), (32, 20)])
