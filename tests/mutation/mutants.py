@@ -173,9 +173,13 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         is_zip = isinstance(node.func, ast.Name) and node.func.id == "zip"
+        is_reshape = isinstance(node.func, ast.Attribute) and node.func.attr == "reshape"
         for child in ast.iter_child_nodes(node):
-            # ``strict`` of zip is an assertion, too.
-            if not (is_zip and isinstance(child, ast.keyword)):
+            if is_reshape and isinstance(child, ast.UnaryOp):
+                # NumPy takes any negative number for the size that follows from the others.
+                self._sign(child)
+            elif not (is_zip and isinstance(child, ast.keyword)):
+                # ``strict`` of zip is an assertion, too.
                 self.visit(child)
 
     # Statements.
@@ -263,11 +267,14 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        self._sign(node)
+        self.generic_visit(node)
+
+    def _sign(self, node: ast.UnaryOp) -> None:
         mark = {ast.Not: r"not\b\s*", ast.USub: "-", ast.Invert: "~"}.get(type(node.op))
         start = self._start(node)
         if mark and (found := re.compile(mark.encode()).match(self._source, start)):
             self._put(start, found.end(), "dropped operator", "", node.lineno)
-        self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
         operands = [node.left, *node.comparators]

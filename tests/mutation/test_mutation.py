@@ -124,6 +124,15 @@ def test_tables_texts_and_what_says_nothing_stay() -> None:
     assert {each.kernel for each in found() if each.function == "Thing.fits"} == {False}
 
 
+def test_a_size_that_follows_from_the_others_is_any_negative_number() -> None:
+    source = b"def f(x, n):\n    return x.reshape(n - 1, -1)[-1]\n"
+    after = {each.replacement for each in mutants_of("sim/x.py", source)}
+    assert after == {"None", "+", "2", "0", ""}
+    sizes = [each for each in mutants_of("sim/x.py", source) if each.start >= source.index(b", -1")]
+    ends = source.index(b")[")
+    assert [each.replacement for each in sizes if each.start < ends] == [""]
+
+
 def test_a_mutant_changes_one_place_and_no_line_number() -> None:
     source = SOURCE.encode()
     for mutant in found():
