@@ -242,3 +242,57 @@ def test_what_is_due_waits_no_longer() -> None:
     for passed, left in ((0.0, 3.0), (2.5, 0.5), (3.0, 0.0), (8.0, 0.0)):
         clock.now = 100.0 + passed
         assert clock.pace.left() == left
+
+
+class Spy(Pace):
+    """What the chip says, in order; nothing is held back."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def clear(self) -> None:
+        self.said.append("clear")
+
+    def begin(self) -> None:
+        self.said.append("begin")
+
+    def hold(self, act: Callable[[], None], size: int = 0) -> None:
+        self.said.append(f"hold {size}")
+        act()
+
+    def end(self, program: LoweredProgram, chunks: int) -> None:
+        self.said.append(f"end {chunks}")
+
+    def let_go(self) -> None:
+        self.said.append("let go")
+
+    def release(self) -> None:
+        self.said.append("release")
+
+
+def test_a_chip_says_what_it_does() -> None:
+    """What is due leaves at each moment of its work; what is held for the host, when it waits."""
+    spy = Spy()
+    bench = UsbBench(spy)
+    assert spy.said == ["clear"], "as it is made"
+    seen: list[str] = []
+    for moment in range(3):
+        if moment:
+            bench.request(IMAGES())
+        while True:
+            spy.said.clear()
+            goes_on = bench.chip.advance()
+            assert spy.said[0] == "release"
+            assert spy.said[-1] == "let go" if not goes_on else "let go" not in spy.said
+            assert spy.said.count("release") == 1
+            seen += [each for each in spy.said if each not in ("release", "let go")]
+            if not goes_on:
+                break
+        outputs = [each for each in seen if each.startswith("hold") and each != "hold 0"]
+        octets = sum(int(each.split()[1]) for each in outputs)
+        assert octets == moment * sample.OUTPUT_BYTES == len(bench.outputs)
+        assert (seen.count("begin"), seen.count("end 1")) == (moment, moment)
+        assert seen.count("hold 0") == bench.events.count(INTERRUPT)
+    spy.said.clear()
+    bench.chip.reset()
+    assert set(spy.said) == {"clear"}

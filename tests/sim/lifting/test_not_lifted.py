@@ -17,6 +17,7 @@ from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import IncompleteProgram
 from darwinn_sim.isa.codes import AluOperation, LoadOperation, StoreOperation
 from darwinn_sim.kernel import state
+from darwinn_sim.lifting import program as lifting
 from darwinn_sim.lifting import walk as walking
 from darwinn_sim.lifting.program import MOST_INPUTS, lift
 from darwinn_sim.lifting.walk import NotLifted
@@ -262,3 +263,17 @@ def test_a_program_that_goes_on_in_another_chunk_is_not_walked() -> None:
     assert accelerator.power_ups == 2
     image = sample.images()()
     assert accelerator.run(whole, {"image": image}).outputs == {"averages": sample.expected(image)}
+
+
+@pytest.mark.parametrize(("work", "threads"), [(-1, 2), (0, 2), (1, 1), (1 << 40, 1)])
+def test_threads_are_as_many_as_have_enough_to_do(
+    work: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many products each, beside the first one."""
+    executable, accelerator = moved(sums()), Accelerator()
+    accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})
+    lifted = lift(accelerator, executable)
+    given = [{"image": bytes([k]) * chip.ROW_BYTES} for k in range(4)]
+    monkeypatch.setattr(lifting, "_SHARED", 4 * lifted._work + work)
+    assert len(lifted.run(given, 3)) == 4
+    assert [room.shape[1] for room in lifted._rooms] == [4 // threads] * threads

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from darwinn_sim.machine.observer import Observer
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,3 +37,48 @@ def test_the_words_of_a_layer_stay_in_the_order_in_which_they_were_written(
     found = made._words_by_layer()
     assert {layer: words.tolist() for layer, words in found.items()} == expected
     assert made._records == []
+
+
+def test_taps_watch_from_the_first_to_the_last_layer_that_is_wanted() -> None:
+    made: Any = SimpleNamespace(
+        layers=[SimpleNamespace(first=10 * k + 1, last=10 * k + 5) for k in range(4)]
+    )
+    made._layer = partial(Observer._layer, made)
+    for numbers, expected in (
+        ((), (0, 0)),
+        ((-1,), (0, 0)),
+        ((0,), (1, 6)),
+        ((3, 1), (11, 36)),
+        ((2, -1), (21, 26)),
+    ):
+        made.wanted = SimpleNamespace(taps=[SimpleNamespace(layer=each) for each in numbers])
+        assert Observer._tap_range(made) == expected
+    for known, text in ((4, "layers are 0 to 3"), (0, "it has none")):
+        made.layers = made.layers[:known]
+        with pytest.raises(ValueError, match=f"there is no layer {known} in the program: {text}"):
+            Observer._layer(made, known)
+
+
+def test_all_who_note_make_room() -> None:
+    """And words that are tapped are taken out only if there are any."""
+    took: list[str] = []
+    watch, words = {"tapped": 0}, np.arange(5)
+    made: Any = SimpleNamespace(
+        _watch=watch,
+        _records=[],
+        seen=SimpleNamespace(words=words),
+        wanted=SimpleNamespace(
+            noting=SimpleNamespace(take=lambda: took.append("noting")),
+            marking=SimpleNamespace(take=lambda: took.append("marking")),
+        ),
+    )
+    made.take = partial(Observer.take, made)
+    Observer.make_room(made)
+    assert (took, made._records) == (["noting", "marking"], [])
+    watch["tapped"] = 3
+    assert Observer.take(made) is True
+    assert [each.tolist() for each in made._records] == [[0, 1, 2]]
+    assert Observer.take(made) is False
+    made.wanted.noting = None
+    Observer.make_room(made)
+    assert took == ["noting", "marking", "marking"]
