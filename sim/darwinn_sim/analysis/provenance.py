@@ -207,7 +207,7 @@ class _Marker:
         notes = distinct(np.concatenate(self._parts))
         bits = PLACE_BITS + COUNT_BITS
         readers, begins = np.unique(notes >> bits, return_index=True)
-        ends = [*begins[1:].tolist(), len(notes)]
+        ends = [*begins.tolist(), len(notes)][1:]
         ranges = notes & (1 << bits) - 1
         return {
             reader: ranges[begin:end]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import averaging_program as sample
 import numpy as np
 import pytest
 from darwinn_formats.darwinn import Executable, ExecutableType, Package
@@ -217,3 +218,21 @@ def test_makers_of_one_and_of_another() -> None:
         assert (alone.cached.tolist(), alone.streamed.tolist()) == ([1, 5], [101, 105])
     computed = [Origin(), Origin(frozenset({0})), Origin(inputs=frozenset({""}))]
     assert [each.computed for each in computed] == [False, True, True]
+
+
+def test_a_sum_of_an_input_without_any_parameters() -> None:
+    """Nothing that it reads is a place in parameters, and it takes no activations."""
+    executable = sample.executable()
+    (output,) = executable.output_layers
+    output = replace(output, y_dim=1, x_dim=1, z_dim=sample.OUTPUT_BYTES)
+    found = trace(None, replace(executable, output_layers=(output,)))
+    assert set(found.outputs["averages"].layers) == {0}
+    assert not found.scalar_core.computed
+    (((_, tile), reads),) = found.reads.items()
+    assert tile == sample.TILE
+    assert not reads.activations.computed
+    assert not reads.scales.computed
+    assert (set(reads.parameters.layers), set(reads.parameters.inputs)) == (set(), {"image"})
+    assert not reads.parameters.cached.size
+    assert not reads.parameters.streamed.size
+    assert (reads.first.tolist(), reads.last.tolist()) == ([False], [False])
