@@ -320,8 +320,8 @@ module chip
   // Tiles, and the mesh between them: a torus of four rows and columns. Links to tiles that this
   // build lacks take nothing and give nothing.
   localparam int Grid = chip_pkg::Grid;
-  logic [Tiles-1:0][tile_pkg::Links-1:0] sent_valid, sent_ready;
-  logic [Tiles-1:0][tile_pkg::Links-1:0][31:0] sent_data;
+  logic [Tiles-1:0][tile_pkg::Links-1:0] sent_valid, sent_ready, received_valid, received_ready;
+  logic [Tiles-1:0][tile_pkg::Links-1:0][31:0] sent_data, received_data;
 
   function automatic int neighbour(input int number, input int link);
     int row_number, column;
@@ -337,52 +337,45 @@ module chip
   endfunction
 
   for (genvar t = 0; t < Tiles; t++) begin : gen_tile
-    logic [tile_pkg::Links-1:0] received_valid, received_ready;
-    logic [tile_pkg::Links-1:0][31:0] received_data;
     for (genvar k = 0; k < tile_pkg::Links; k++) begin : gen_link
       // What arrives on a link comes from the neighbour on the opposite side.
       localparam int Source = neighbour(t, k ^ 2);
       if (Source < Tiles) begin : gen_present
-        assign received_valid[k] = sent_valid[Source][k];
-        assign received_data[k] = sent_data[Source][k];
-        assign sent_ready[Source][k] = received_ready[k];
+        assign received_valid[t][k] = sent_valid[Source][k];
+        assign received_data[t][k] = sent_data[Source][k];
+        assign sent_ready[Source][k] = received_ready[t][k];
       end else begin : gen_absent
-        assign received_valid[k] = 1'b0;
-        assign received_data[k]  = '0;
+        assign received_valid[t][k] = 1'b0;
+        assign received_data[t][k]  = '0;
       end
       if (neighbour(t, k) >= Tiles) begin : gen_edge
         assign sent_ready[t][k] = 1'b0;
       end
     end
-    tile tile (
-        .clk,
-        .rst_n,
-        .core2tile_instruction_valid(core2tiles_instruction_valid[t]),
-        .core2tile_instruction_ready(core2tiles_instruction_ready[t]),
-        .core2tile_instruction_data(core2units_instruction_data.bits),
-        .core2tile_base_valid(core2units_instruction_data.base_valid),
-        .core2tile_base(core2units_instruction_data.base),
-        .tile2core_fence_valid(tiles2fence_passed_valid[t]),
-        .tile2core_units_idle(tiles2monitor_units[t]),
-        .tile2core_idle(tiles2monitor_idle[t]),
-        .tile2core_flags(tiles2monitor_flags[t]),
-        .tile2ring_row_valid(tiles2ring_row_valid[t]),
-        .tile2ring_row_ready(tiles2ring_row_ready[t]),
-        .tile2ring_row_data(tiles2ring_row_data[t]),
-        .ring2tile_row_valid(ring2tiles_row_valid[t]),
-        .ring2tile_row_ready(ring2tiles_row_ready[t]),
-        .ring2tile_row_data(ring_row),
-        .ring2tile_row_words(ring_words),
-        .ring2tile_token_valid(ring2tiles_token_valid),
-        .tile2mesh_word_valid(sent_valid[t]),
-        .tile2mesh_word_ready(sent_ready[t]),
-        .tile2mesh_word_data(sent_data[t]),
-        .mesh2tile_word_valid(received_valid),
-        .mesh2tile_word_ready(received_ready),
-        .mesh2tile_word_data(received_data)
-    );
-    logic unused;
-    assign unused = &{1'b0, received_ready, sent_valid[t], sent_data[t]};
   end
+  logic unused;
+  assign unused = &{1'b0, received_ready, sent_valid, sent_data};
+
+`ifdef TILE_MODELS
+  tile_models
+`else
+  tile_array
+`endif
+  #(
+      .Tiles(Tiles)
+  ) tiles (
+      .*,
+      .core2tiles_instruction_data(core2units_instruction_data.bits),
+      .core2tiles_base_valid(core2units_instruction_data.base_valid),
+      .core2tiles_base(core2units_instruction_data.base),
+      .ring2tiles_row_data(ring_row),
+      .ring2tiles_row_words(ring_words),
+      .tiles2mesh_word_valid(sent_valid),
+      .tiles2mesh_word_ready(sent_ready),
+      .tiles2mesh_word_data(sent_data),
+      .mesh2tiles_word_valid(received_valid),
+      .mesh2tiles_word_ready(received_ready),
+      .mesh2tiles_word_data(received_data)
+  );
 
 endmodule : chip

@@ -14,6 +14,7 @@ module ring_consumer
     output logic             queue2unit_instruction_ready,
     input  ring_consumer_a_t queue2unit_instruction_data,   // both channels have the same fields
     output logic             unit2fence_idle,
+    output logic             unit2clock_enable,             // see tile.sv
 
     input  flags_t   flags2unit_values,
     output produce_t unit2flags_produce,
@@ -75,6 +76,7 @@ module ring_consumer
     if (accepts) instruction <= queue2unit_instruction_data;
   end
 
+  assign unit2clock_enable = starting || writes || passed != passes;
   assign unit2wide_write_valid = writes;
   assign unit2wide_write_row = write_address[RowBits-1:0];
   assign unit2flags_produce = produce(

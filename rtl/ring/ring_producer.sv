@@ -13,6 +13,7 @@ module ring_producer
     input  ring_producer_t queue2unit_instruction_data,
     output logic           unit2fence_idle,
     input  logic           fence2unit_restart,            // flag 16 is being loaded
+    output logic           unit2clock_enable,             // see tile.sv
 
     input  flags_t   flags2unit_values,
     output produce_t unit2flags_produce,
@@ -82,6 +83,7 @@ module ring_producer
     if (accepts) instruction <= queue2unit_instruction_data;
   end
 
+  assign unit2clock_enable = starting || ended_now || passed != unit2ring_row_valid;
   assign unit2wide_read_row = read_address[RowBits-1:0];
   assign unit2flags_produce = produce(
       sends && read_step.ended[4'(instruction.row_producer_depth)],

@@ -15,6 +15,7 @@ module mesh_bus
     output logic        queue2unit_instruction_ready,
     input  mesh_south_t queue2unit_instruction_data,   // the four directions have the same fields
     output logic        unit2fence_idle,
+    output logic        unit2clock_enable,             // see tile.sv
 
     input  flags_t   flags2unit_values,
     output produce_t unit2flags_inbound,
@@ -111,6 +112,7 @@ module mesh_bus
   end
 
   assign unit2narrow_read_address = {read_address, 2'b00};
+  assign unit2clock_enable = starting || receives || read_passed != unit2neighbour_word_valid;
   assign unit2narrow_write_valid = receives;
   assign unit2narrow_write_address = {write_address, 2'b00};
   assign unit2narrow_write_data = instruction.immediate_valid ? instruction.immediate : arrived;

@@ -15,6 +15,7 @@ module narrow_to_wide
     input  logic            [31:0] queue2unit_base,
     output logic                   unit2fence_idle,
     input  logic                   fence2unit_restart,            // flag 13 is being loaded
+    output logic                   unit2clock_enable,             // see tile.sv
 
     input  flags_t   flags2unit_values,
     output produce_t unit2flags_produce,
@@ -134,6 +135,7 @@ module narrow_to_wide
     end
   end
 
+  assign unit2clock_enable = starting || gathers || writes || ended_now;
   assign unit2wide_write_valid = writes;
   assign unit2wide_write_row = write_address[RowBits-1:0];
   assign unit2narrow_read_address = {read_address, 2'b00};

@@ -12,6 +12,7 @@ module tensor_unit
     output logic                           queue2unit_instruction_ready,
     input  logic [$bits(tensor_mac_t)-1:0] queue2unit_instruction_data,
     output logic                           unit2fence_idle,
+    output logic                           unit2clock_enable,             // see tile.sv
 
     input  flags_t         flags2unit_values,
     output produce_t [2:0] unit2flags_produce,
@@ -305,6 +306,7 @@ module tensor_unit
   assign header = no_op_t'(queue2unit_instruction_data[BundleBits-1:0]);
   assign queue2unit_instruction_ready = state == IDLE;
   assign unit2fence_idle = state == IDLE;
+  assign unit2clock_enable = start || works || state == DRAIN || !output_idle;
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin

@@ -19,6 +19,10 @@ module tile
     output logic               tile2core_idle,
     output flags_t             tile2core_flags,
 
+    // 0: nothing that the tile holds changes at the next edge but by what comes from outside then: a
+    // reset, an instruction, a row, a token, a word, or that the ring or a neighbour takes one.
+    output logic tile2clock_enable,
+
     output logic      tile2ring_row_valid,
     input  logic      tile2ring_row_ready,
     output ring_row_t tile2ring_row_data,
@@ -75,7 +79,7 @@ module tile
   );
 
   // The queues of the units; of an instruction each keeps what its unit's instructions have.
-  logic [Units-1:0] instruction_valid, instruction_ready, unit_idle;
+  logic [Units-1:0] instruction_valid, instruction_ready, unit_idle, unit_enable;
   logic [$bits(tensor_mac_t)-1:0] tensor_instruction;
   ring_producer_t ring_producer_instruction;
   ring_consumer_a_t [1:0] ring_consumer_instruction;
@@ -236,6 +240,17 @@ module tile
   assign tile2core_flags = flags;
   assign tile2core_idle = queue_idle && tile2core_units_idle == '1;
 
+  // Flags and memories change only where a unit goes on, a fence passes, or a token comes.
+`ifdef STALLS
+  assign tile2clock_enable = 1'b1;  // what holds units back is drawn in every cycle
+  logic unused_enable;
+  assign unused_enable = &{1'b0, unit_enable};
+`else
+  assign tile2clock_enable = unit_enable != '0 || (instruction_valid & instruction_ready) != '0 ||
+      (queue2units_instruction_valid & queue2units_instruction_ready) != '0 ||
+      (queue2fence_instruction_valid && queue2fence_instruction_ready);
+`endif
+
   // The units.
   logic scale_write_valid;
   logic [6:0] scale_write_step;
@@ -260,6 +275,7 @@ module tile
       .queue2unit_instruction_ready(instruction_ready[TILE_UNIT_TENSOR]),
       .queue2unit_instruction_data(tensor_instruction),
       .unit2fence_idle(unit_idle[TILE_UNIT_TENSOR]),
+      .unit2clock_enable(unit_enable[TILE_UNIT_TENSOR]),
       .flags2unit_values(flags),
       .unit2flags_produce(increments[2:0]),
       .unit2narrow_read_address(narrow_read_address[NarrowTensor]),
@@ -285,6 +301,7 @@ module tile
       .queue2unit_instruction_ready(instruction_ready[TILE_UNIT_RING_PRODUCER]),
       .queue2unit_instruction_data(ring_producer_instruction),
       .unit2fence_idle(unit_idle[TILE_UNIT_RING_PRODUCER]),
+      .unit2clock_enable(unit_enable[TILE_UNIT_RING_PRODUCER]),
       .fence2unit_restart(load_valid && load_mask[TILE_FLAG_RING_BUS_WRITE]),
       .flags2unit_values(flags),
       .unit2flags_produce(increments[3]),
@@ -319,6 +336,7 @@ module tile
         .queue2unit_instruction_ready(instruction_ready[TILE_UNIT_RING_CONSUMER_A+c]),
         .queue2unit_instruction_data(ring_consumer_instruction[c]),
         .unit2fence_idle(unit_idle[TILE_UNIT_RING_CONSUMER_A+c]),
+        .unit2clock_enable(unit_enable[TILE_UNIT_RING_CONSUMER_A+c]),
         .flags2unit_values(flags),
         .unit2flags_produce(increments[4+c]),
         .ring2unit_row_valid(ring2tile_row_valid[c]),
@@ -341,6 +359,7 @@ module tile
       .queue2unit_base_valid(narrow_to_wide_base_valid),
       .queue2unit_base(narrow_to_wide_base),
       .unit2fence_idle(unit_idle[TILE_UNIT_NARROW_TO_WIDE]),
+      .unit2clock_enable(unit_enable[TILE_UNIT_NARROW_TO_WIDE]),
       .fence2unit_restart(load_valid && load_mask[TILE_FLAG_NARROW_TO_WIDE_WRITE]),
       .flags2unit_values(flags),
       .unit2flags_produce(increments[6]),
@@ -359,6 +378,7 @@ module tile
       .queue2unit_instruction_ready(instruction_ready[TILE_UNIT_WIDE_TO_NARROW]),
       .queue2unit_instruction_data(wide_to_narrow_instruction),
       .unit2fence_idle(unit_idle[TILE_UNIT_WIDE_TO_NARROW]),
+      .unit2clock_enable(unit_enable[TILE_UNIT_WIDE_TO_NARROW]),
       .flags2unit_values(flags),
       .unit2flags_produce(increments[MeshProducers+2*Links]),
       .unit2wide_read_row(wide_read_row[WideReadSpreader]),
@@ -395,6 +415,7 @@ module tile
         .queue2unit_instruction_ready(instruction_ready[TILE_UNIT_MESH_SOUTH+k]),
         .queue2unit_instruction_data(mesh_instruction[k]),
         .unit2fence_idle(unit_idle[TILE_UNIT_MESH_SOUTH+k]),
+        .unit2clock_enable(unit_enable[TILE_UNIT_MESH_SOUTH+k]),
         .flags2unit_values(flags),
         .unit2flags_inbound(increments[MeshProducers+2*k]),
         .unit2flags_outbound(increments[MeshProducers+2*k+1]),

@@ -12,6 +12,7 @@ module wide_to_narrow
     output logic            queue2unit_instruction_ready,
     input  wide_to_narrow_t queue2unit_instruction_data,
     output logic            unit2fence_idle,
+    output logic            unit2clock_enable,             // see tile.sv
 
     input  flags_t   flags2unit_values,
     output produce_t unit2flags_produce,
@@ -83,6 +84,7 @@ module wide_to_narrow
   assign word[0] = used_up ? wide2unit_read_data[0] : row[position[CountBits-2:0]];
   assign word[1] = used_up ? wide2unit_read_data[1] : row[{position[CountBits-2:1], 1'b1}];
 
+  assign unit2clock_enable = starting || writes || write_passed != write_passes;
   assign unit2wide_read_row = read_address[RowBits-1:0];
   assign unit2narrow_write_valid = writes && !instruction.scale_bias;
   assign unit2narrow_write_address = {write_address, 2'b00};

@@ -149,7 +149,7 @@ def ask(
         [
             *("read_slang -j 1 -D SYNTHESIS --top", top),
             *(f"-G {name}={value}" for name, value in parameters.items()),
-            *map(str, _sources(top, work, changed or {})),
+            *map(str, sources(top, work, changed or {})),
             *(f"-y {folder}" for folder in folders()),
             "-Y .sv",
         ]
@@ -172,7 +172,7 @@ def folders() -> list[Path]:
     return sorted({WRAPPERS, *(path.parent for path in source_folder().rglob("*.sv"))})
 
 
-def _sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
+def sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
     """Packages, the wrapper, and what is changed; yosys finds the other modules by their names."""
     read = [
         *generate(work, Design(top)),

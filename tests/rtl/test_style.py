@@ -55,7 +55,15 @@ def test_slang_finds_nothing_but_what_is_named() -> None:
     found = list(
         slang(
             design("harness"),
-            ["arithmetic", "axi_bench", "chip_player", "harness", "tile", "workload"],
+            [
+                "arithmetic",
+                "axi_bench",
+                "chip_player",
+                "harness",
+                "tile",
+                "tile_models",
+                "workload",
+            ],
         )
     )
     assert [finding for finding in found if not finding.reason] == []

@@ -91,8 +91,8 @@ class Design:
     """A top module and its parameters.
 
     ``registers`` says whether the generated register block is part of it, ``c_sources`` are file
-    names of C++ sources, and ``blocks`` modules with many instances, which are compiled by
-    themselves (and without waves). ``defines`` are known to the preprocessor. ``seen`` are signals
+    names of C++ sources, and ``blocks`` modules that these simulate by themselves (without waves),
+    as a class for each. ``defines`` are known to the preprocessor. ``seen`` are signals
     within (module, name) that cocotb may read besides the ports.
     """
 
@@ -251,15 +251,16 @@ def build(design: Design) -> Path:
     folder = build_root() / design.key
     with locked(folder), (folder / "build.log").open("w") as output:
         packages, top = _sources_around(design, folder)
-        wrappers, archives = _blocks(design, packages, folder, output, _BLOCK_ARGUMENTS)
+        program = folder / "verilated" / design.top
+        blocks = _blocks(design, packages, folder, output, _BLOCK_ARGUMENTS, program)
         _verilate(
             *("--exe", "--vpi", "--prefix", "Vtop", "--top-module", design.top, "-o", design.top),
             *("--Mdir", str(folder / "verilated"), "--timescale", "1ns/1ps"),
             # Python reaches the C++ sources through the program's own symbols.
             *("-LDFLAGS", f"-rdynamic -Wl,-rpath,{libs_dir} -L{libs_dir} -lcocotbvpi_verilator"),
-            *(word for archive in archives for word in ("-LDFLAGS", archive)),
+            *blocks,
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
-            *map(str, (_port_access(folder, design), *packages, *wrappers, top)),
+            *map(str, (_port_access(folder, design), *packages, top)),
             *(str(source(name)) for name in (_MAIN, *design.c_sources)),
             design=design,
             output=output,
@@ -295,13 +296,14 @@ def library(design: Design) -> Path:
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with locked(folder), log.open("w") as output:
         packages, top = _sources_around(design, folder)
-        wrappers, archives = _blocks(design, packages, folder, output, _library_arguments())
+        blocks = _blocks(design, packages, folder, output, _library_arguments(), path)
         _verilate(
             *("--exe", "--top-module", design.top, "-o", str(path)),
-            *("--Mdir", str(folder / "verilated"), "-LDFLAGS", " ".join(["-shared", *archives])),
+            *("--Mdir", str(folder / "verilated"), "-LDFLAGS", "-shared"),
+            *blocks,
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
             *_library_arguments(),
-            *map(str, (*packages, *wrappers, top)),
+            *map(str, (*packages, top)),
             *(str(source(name)) for name in design.c_sources),
             design=design,
             output=output,
@@ -321,31 +323,27 @@ def _blocks(
     folder: Path,
     output: IO[str],
     arguments: tuple[str, ...],
-) -> tuple[list[Path], list[str]]:
-    """Compile the blocks: the modules that stand for them, and archives of what they do."""
-    wrappers = [_block(name, packages, folder, design, output, arguments) for name in design.blocks]
-    return wrappers, [str(wrapper.parent / f"lib{wrapper.stem}.a") for wrapper in wrappers]
+    program: Path,
+) -> list[str]:
+    """Compile the blocks; return Verilator's options that add them to ``program``.
 
-
-def _block(
-    name: str,
-    packages: Sequence[Path],
-    folder: Path,
-    design: Design,
-    output: IO[str],
-    arguments: tuple[str, ...],
-) -> Path:
-    """Compile a module by itself, once for all its instances; return the module that stands for it
-    in the design around it."""
-    place, design = folder / f"block-{name}", replace(design, waves=False)
-    _verilate(
-        *("--lib-create", name, "--top-module", name, "--Mdir", str(place)),
-        *arguments,
-        *map(str, (*packages, source(f"{name}.sv"))),
-        design=design,
-        output=output,
-    )
-    return place / f"{name}.sv"
+    Make knows nothing of them there, so a program that is older than one is made anew.
+    """
+    words = []
+    for name in design.blocks:
+        place = folder / f"block-{name}"
+        archive = place / f"libV{name}.a"
+        _verilate(
+            *("--prefix", f"V{name}", "--top-module", name, "--Mdir", str(place)),
+            *arguments,
+            *map(str, (*packages, source(f"{name}.sv"))),
+            design=replace(design, waves=False),
+            output=output,
+        )
+        words += ["-CFLAGS", f"-I{place}", "-LDFLAGS", str(archive)]
+        if program.exists() and program.stat().st_mtime <= archive.stat().st_mtime:
+            program.unlink()
+    return words
 
 
 def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:

@@ -32,6 +32,7 @@ LARGER = (
     "mobilenet_v1_0.25_128_quant",
     "mobilenet_v1_0.25_128_quant_2019",
     "mobilenet_v1_0.5_160_quant",
+    "mobilenet_v1_1.0_224_quant_embedding_extractor",
 )
 
 

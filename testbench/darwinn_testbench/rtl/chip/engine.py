@@ -150,6 +150,12 @@ class RtlEngine:
         self._host: RtlHost | None = None
         self._player: ChipPlayer | None = None
 
+    @property
+    def player(self) -> ChipPlayer:
+        """The chip, once it has power."""
+        assert self._player is not None
+        return self._player
+
     def power_up(self, memory: HostMemory) -> HostInterface:
         """Begin with a chip as after power-up."""
         self.close()

@@ -20,7 +20,7 @@ from darwinn_testbench.rtl.chip.monitors import (
     RowCarried,
     TileMonitors,
 )
-from darwinn_testbench.rtl.chip.player import MEMORY_ERROR, REFUSED
+from darwinn_testbench.rtl.chip.player import MEMORY_ERROR, REFUSED, TILE_MODELS
 from darwinn_testbench.rtl.chip.scoreboard import ChipScoreboard, InterruptScoreboard
 from darwinn_testbench.rtl.dma.descriptor_model import Outcome
 from darwinn_testbench.rtl.dma.monitors import DmaEvent, DmaMonitor, InterruptMonitor, Started
@@ -30,8 +30,9 @@ DESIGN: Final = Design(
     "chip_player",
     {"Tiles": chip.TILES},
     registers=True,
-    c_sources=("workload.cpp", "chip_memory.cpp"),
+    c_sources=("workload.cpp", "chip_memory.cpp", "tile_models.cpp"),
     blocks=("tile",),
+    defines=(TILE_MODELS,),
     seen=(("ring_bus", "row"),),
 )
 """The whole chip as the fast player has it, to be driven by cocotb."""

@@ -30,6 +30,9 @@ from darwinn_testbench.rtl.waves import kept_waves, unfinished, write_chip_save_
 STALLS: Final = "STALLS"
 """What the preprocessor knows of a build that can be held back at random."""
 
+TILE_MODELS: Final = "TILE_MODELS"
+"""What it knows of a build in which each tile is a simulation of its own (``tile_models.sv``)."""
+
 STANDSTILL: Final = 1 << 18
 """Cycles in which no flag, row, transfer or idle bit changes, after which a wait is given up; the
 longest that a single instruction works without a sign is a small part of it."""
@@ -68,10 +71,10 @@ def design(
         "chip_player",
         {"Tiles": tiles, **slower, **parameters},
         registers=True,
-        c_sources=("chip_player.cpp", "workload.cpp"),
+        c_sources=("chip_player.cpp", "workload.cpp", "tile_models.cpp"),
         blocks=("tile",),
         waves=waves,
-        defines=(STALLS,) if stalls else (),
+        defines=(TILE_MODELS, STALLS) if stalls else (TILE_MODELS,),
     )
 
 
