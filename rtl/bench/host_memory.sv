@@ -180,6 +180,10 @@ module host_memory
   assert property (@(posedge clk) disable iff (!rst_n)
       m_axi_read.arvalid |-> m_axi_read.arburst == 2'b01 && 32'(1) << m_axi_read.arsize == DataBytes)
   else $error("only incrementing bursts of whole words are answered");
+  assert_incrementing_writes_of_whole_words :
+  assert property (@(posedge clk) disable iff (!rst_n)
+      m_axi_write.awvalid |-> m_axi_write.awburst == 2'b01 && 32'(1) << m_axi_write.awsize == DataBytes)
+  else $error("only incrementing bursts of whole words are written");
 `endif
 
 endmodule : host_memory

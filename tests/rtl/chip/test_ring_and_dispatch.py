@@ -44,9 +44,11 @@ class Chip:
         self.rtl.scalar_memory[:] = np.random.default_rng(7).integers(1 << 32, size=words)
         self.rows = self.rtl.scalar_memory[: RESULT // ROW * ROW].reshape(-1, ROW).copy()
 
-    def give(self, name: str, fields: dict[str, Any], tiles: int = 0) -> None:
+    def give(
+        self, name: str, fields: dict[str, Any], tiles: int = 0, base: int | None = None
+    ) -> None:
         self.rtl.hand_over(
-            name, build([(name, fields | ({"tiles": tiles} if tiles else {}))]), tiles
+            name, build([(name, fields | ({"tiles": tiles} if tiles else {}))]), tiles, base
         )
 
     def infeed(self, row: int, targets: int, channel: int = 0, **more: int) -> None:
@@ -161,6 +163,26 @@ def test_an_instruction_reaches_each_of_its_tiles_once() -> None:
     playing.rtl.settle()
     counts = playing.rtl.tile_flags[:, TileFlag.MESH_INBOUND_FROM_SOUTH].tolist()
     assert counts == [1, 2, *[0] * (chip.TILES - 2)]
+
+
+def test_a_base_from_the_core_reaches_a_tile_bit_by_bit() -> None:
+    """A tile reads where the core says, whatever base stands in the instruction."""
+    playing = Chip()
+    for row in range(16):
+        place = 1 << row
+        playing.infeed(row, 1)
+        playing.consume(0, 0, 1, base=0)
+        playing.rtl.settle()
+        spread = _line("WideToNarrow", "narrow_write", ROW, place)
+        playing.give("WideToNarrow", spread | {"row_loop": 6}, 1)
+        playing.rtl.settle()
+        gather = _line("NarrowToWide", "narrow_read", ROW) | {"wide_write_base": 5, "row_loop": 6}
+        playing.give("NarrowToWide", gather, 1, base=place)
+        playing.rtl.settle()
+        playing.send(0, 5)
+        playing.collect(1)
+        playing.rtl.settle()
+        assert playing.collected(1) == [row]
 
 
 def _passes(playing: Chip, fields: dict[str, Any]) -> bool:

@@ -157,3 +157,51 @@ class ToldBehindTheBlock(DmaTest):
         assert not environment.interrupts.lines & 0x10, "told, and the block is not answered"
         queue.memory.hold_answers(False)
         await queue.told(2)
+
+
+@pyuvm.test()
+class StoppedUntilOff(DmaTest):
+    """After a descriptor that cannot be reached nothing more is read, even when it could be, until
+    the host has turned the queue off and on."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut = Queue(environment), self.bench.dut
+        # Of the second, what is moved is a queue that is on.
+        for name, wrong in (("extended_table", RING >> 12), ("instruction_queue_base", RING + 4)):
+            await queue.open(GOOD)
+            await queue.write(name, wrong)
+            queue.post(0, WINDOW + CHUNKS, 40)
+            await queue.write("instruction_queue_tail", 1)
+            await self.bench.cycles(60)
+            assert await queue.read("hib_error_status") == INBOUND
+            place = wrong if name == "instruction_queue_base" else RING
+            assert await queue.read("page_fault_address") == place
+            for status in ("hib_error_status", "hib_first_error_status", "fatal_err_int_status"):
+                await queue.write(status, 0)
+            await queue.write(name, GOOD[name])
+            for _ in range(60):
+                await self.bench.cycles(1)
+                assert not int(dut.m_axi_arvalid.value), "a read before the queue was off"
+            assert await queue.read("hib_error_status") == 0, "another error"
+            await queue.write("instruction_queue_control", 0)
+            await queue.write("instruction_queue_control", GOOD["instruction_queue_control"])
+            assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 40]
+
+
+@pyuvm.test()
+class LongRing(DmaTest):
+    """Sizes have 64 bits: the heads of a ring that is longer than memory do not wrap."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, chunks = Queue(environment), 3
+        for bit in (32, 63):
+            await queue.open({**GOOD, "instruction_queue_size": 1 << bit | 2})
+            for place in range(chunks):
+                queue.post(place, WINDOW + CHUNKS + 64 * place, 40)
+            await queue.write("instruction_queue_tail", chunks)
+            for taken in range(chunks):
+                at = CHUNKS + 64 * taken
+                assert await queue.take() == queue.memory.data[at : at + 40]
+                await queue.told(taken + 1)
+                assert await queue.read("instruction_queue_completed_head") == taken + 1
+                assert await queue.read("instruction_queue_fetched_head") == taken + 1

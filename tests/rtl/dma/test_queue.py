@@ -13,6 +13,8 @@ TESTS = (
     "QueueErrors",
     "QueueStandsStill",
     "ToldBehindTheBlock",
+    "StoppedUntilOff",
+    "LongRing",
 )
 
 
