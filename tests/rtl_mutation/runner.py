@@ -21,8 +21,13 @@ from pathlib import Path
 
 import pytest
 from darwinn_testbench.rtl.build import ARGUMENT_VARIABLE, SOURCES_VARIABLE
+from darwinn_testbench.rtl.chip import player
 
 from tests.rtl_mutation.schemata import ARGUMENT
+
+STANDSTILL = 1 << 15
+"""Cycles of the whole chip without any progress after which a test is over: less than ever, as many
+mutants stand still, and each such wait is a minute. Without a mutant all tests pass with it."""
 
 _OPTIONS = ("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-header")
 
@@ -67,6 +72,7 @@ def prepare(sources: Path, tests: Sequence[str]) -> None:
     """Have this process import what the tests import, for the copy of the RTL in ``sources``."""
     os.environ[SOURCES_VARIABLE] = str(sources)
     os.environ["HYPOTHESIS_PROFILE"] = "mutation"
+    player.STANDSTILL = STANDSTILL
     files = sorted({test.partition("::")[0] for test in tests})
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):

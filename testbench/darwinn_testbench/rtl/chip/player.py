@@ -33,7 +33,7 @@ STALLS: Final = "STALLS"
 TILE_MODELS: Final = "TILE_MODELS"
 """What it knows of a build in which each tile is a simulation of its own (``tile_models.sv``)."""
 
-STANDSTILL: Final = 1 << 18
+STANDSTILL = 1 << 18
 """Cycles in which no flag, row, transfer or idle bit changes, after which a wait is given up; the
 longest that a single instruction works without a sign is a small part of it."""
 
