@@ -132,3 +132,14 @@ def test_an_immediate_that_is_no_address_is_left_alone() -> None:
     assert [each.offset_bit for each in bitstream.field_offsets] == [
         128 * bundle + 70 for bundle in (2, 3, 4, 5)
     ]
+
+
+def test_an_immediate_with_which_the_stream_fails_is_no_address() -> None:
+    """A place in scalar memory: with more, it is beyond."""
+    place = {"alu_op": 15, "alu_immediate": 1, "alu_destination": 13, "alu_b": 100}
+    store = {"store_op": 2, "store_address": 13, "store_register": 13}
+    program = [("Scalar", place), ("Scalar", store), *sample.operations()]
+    (bitstream,) = executable_of(chunks_of(program)).instruction_bitstreams
+    assert [each.offset_bit for each in bitstream.field_offsets] == [
+        128 * bundle + 70 for bundle in (3, 4, 5, 6)
+    ]
