@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from darwinn_sim import chip
-from darwinn_sim.device.run import _append, _take_all
+from darwinn_sim.device.run import ProgramRun, _append, _take_all
 from darwinn_sim.kernel import state
 from darwinn_sim.machine.diagnosis import left_texts, tokens_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 SIZE = chip.HOST_FIFO_BYTES
 COUNTS = st.one_of(st.integers(0, 9), st.sampled_from([SIZE // 2, SIZE - 3, SIZE]))
@@ -89,3 +92,22 @@ def test_tokens_are_counted_modulo_16_bits(flag: int, tokens: int, awaited: int)
     passed = ", which has been passed" if value > awaited else ""
     expected = f"{name} (flag {flag}) is {value}, awaited at {awaited}{passed}"
     assert tokens_text(flag, tokens, awaited) == expected
+
+
+@pytest.mark.parametrize("size", [1, 64, (1 << 20) - 1, 1 << 20, (1 << 21) + 5])
+@pytest.mark.parametrize("tag", [1, 2, 3, 4])
+def test_without_tiles_descriptors_are_served_in_pieces(tag: int, size: int) -> None:
+    """What they bring is taken, and what they ask for is drawn: any byte."""
+    pulled: list[tuple[int, int]] = []
+    pushed: list[NDArray[np.uint8]] = []
+    made: Any = SimpleNamespace(
+        host=SimpleNamespace(pull=lambda *each: pulled.append(each), push=pushed.append),
+        device=SimpleNamespace(random=np.random.default_rng(7)),
+    )
+    ProgramRun._move(made, tag, size)
+    pieces = [min(1 << 20, size - begin) for begin in range(0, size, 1 << 20)]
+    assert pulled == ([(tag, piece) for piece in pieces] if tag in (1, 2) else [])
+    assert [len(each) for each in pushed] == (pieces if tag == 3 else [])
+    for each in pushed:
+        assert each.dtype == np.uint8
+        assert len(each) < 4096 or set(np.unique(each).tolist()) == set(range(256))

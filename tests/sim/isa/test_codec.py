@@ -191,3 +191,30 @@ def test_a_field_is_one_number_or_several() -> None:
             assert len(operation.many(name)) == count
             with pytest.raises(TypeError, match=f"{name} is a repeated field"):
                 operation[name]
+
+
+@given(st.lists(st.sampled_from(sorted(INSTRUCTIONS)), min_size=1, max_size=5), st.data())
+def test_where_a_stream_that_cannot_be_decoded_goes_wrong(
+    opcodes: list[int], data: st.DataObject
+) -> None:
+    """Inside a bundle; else at the instruction that lacks bundles, or has no known opcode."""
+    whole = build([(INSTRUCTIONS[opcode].name, {}) for opcode in opcodes])
+    begins, end = [], 0
+    for opcode in opcodes:
+        begins.append(end)
+        end += INSTRUCTIONS[opcode].bundles
+    size = data.draw(st.integers(1, end)) * BUNDLE_BYTES + data.draw(st.sampled_from([0, 0, 1, 15]))
+    cut = whole[:size]
+    bundles, rest = divmod(len(cut), BUNDLE_BYTES)
+    if rest:
+        expected = bundles, "the stream ends inside a bundle"
+    elif bundles in (*begins, end):
+        assert decode(cut).pc.tolist() == [each for each in begins if each < bundles]
+        return
+    else:
+        last = max(each for each in begins if each < bundles)
+        expected = last, "the instruction runs over the end of the stream"
+    with pytest.raises(DecodeError) as caught:
+        decode(cut)
+    assert (caught.value.bundle, caught.value.reason) == expected
+    assert str(caught.value) == f"bundle {expected[0]}: {expected[1]}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from chained_programs import AGAIN, FRESH, LAST, Chain, Step, chains
+from chained_programs import AGAIN, FRESH, LAST, WHOLE, Chain, Step, chains
 from darwinn_sim.host.output_check import differing_output
 from darwinn_sim.lifting.program import lift
+from darwinn_testbench.compiler.assembler import walk
 from functional_coverage import Coverage
 from hypothesis import given
 from stimulus import constrained_random
-from tensor_programs import INPUT_BYTES, SCALE_ROW
+from tensor_programs import INPUT_BYTES, INPUT_ROW, SCALE_ROW
 
 BINS = (
     "sums go on once",
@@ -60,3 +61,40 @@ def test_lifted_products_give_what_runs_give() -> None:
         cover(coverage, chain.steps)
 
     coverage.close(check)
+
+
+def test_products_of_the_same_data_with_other_constants() -> None:
+    """They take the same bytes and compute alike; each lane is a position, with weights of its own."""
+    lanes, count = 64, 3
+    steps = [
+        Step(
+            {
+                "main_limit": [count - 1] + [0] * 7,
+                "reduction_loops": 1,
+                "output_block_loop": 2,
+                "block_lanes": lanes - 1,
+                "last_block_lanes": lanes - 1,
+                "activation_16bit": 0,
+                "parameter_16bit": 0,
+                "function": 0,
+                "low_clip": float("-inf"),
+                "high_clip": float("inf"),
+                "output_scale": 2.0**-8,
+                **walk("TensorMac", "narrow_read", reads, [(count, 4)]),
+                **walk("TensorMac", "parameter_read", 4 * INPUT_ROW, [(count, 4)]),
+            },
+            mode=WHOLE,
+            sums=1000,
+            places=1,
+            biases=None,
+            table=0,
+            packs=False,
+        )
+        for reads in (INPUT_BYTES + 8, INPUT_BYTES + 40)
+    ]
+    chain = Chain(steps, [{}], seed=3)
+    executable, accelerator = chain.executable(), chain.chip()
+    inputs = [{"image": np.random.default_rng(k).bytes(INPUT_BYTES)} for k in range(3)]
+    plain = [accelerator.run(executable, each).outputs for each in inputs]
+    assert len({each["results"] for each in plain}) == len(inputs)
+    assert lift(accelerator, executable).run(inputs) == plain
