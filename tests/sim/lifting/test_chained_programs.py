@@ -64,7 +64,7 @@ def test_lifted_products_give_what_runs_give() -> None:
 
 
 def test_products_of_the_same_data_with_other_constants() -> None:
-    """They take the same bytes and compute alike; each lane is a position, with weights of its own."""
+    """They take the same bytes and compute alike; each lane is a position of its own."""
     lanes, count = 64, 3
     steps = [
         Step(
