@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.evidence import EVIDENCE
-from darwinn_sim.isa.fields import Field, Instruction, place, read
+from darwinn_sim.isa.fields import Field, Instruction, interleave, place, read
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 
 EVERY = pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda entry: entry.name)
@@ -148,3 +149,22 @@ def test_a_line_that_is_no_field_is_refused(line: str, reason: str) -> None:
 def test_every_evidence_is_cited() -> None:
     cited = {field.evidence for entry in INSTRUCTIONS.values() for field in entry.fields}
     assert set(EVIDENCE.values()) <= cited
+
+
+def test_fields_follow_each_other_unless_they_have_a_place() -> None:
+    """Repetitions are as far apart as they are wide, or as it was said."""
+    texts = [
+        "first 3 uint A number. [high simulation]",
+        "second 5 uint A number. [high simulation]",
+        "third 2 uint A number. [high simulation]",
+    ]
+    first, second, third = (read(text)[0] for text in texts)
+    apart = replace(second, count=3, pitch=9)
+    there = replace(third, offset=100, pitch=2)
+    placed = place([first, apart, there, first], 7)
+    assert [(each.offset, each.pitch) for each in placed] == [(7, 3), (10, 9), (100, 2), (102, 3)]
+    assert placed[1].end == 10 + 2 * 9 + 5
+    (list_of,) = place([replace(second, count=4)])
+    assert (list_of.offset, list_of.pitch, list_of.end) == (0, 5, 20)
+    record = interleave(3, [first, second], 7)
+    assert [(each.offset, each.pitch, each.count) for each in record] == [(7, 8, 3), (10, 8, 3)]
