@@ -26,8 +26,18 @@ from darwinn_testbench.rtl.build import Design, design_sources
 from benchmarks.figures import keep_figures
 from tests.formal.yosys import DesignRefused, folders, run_script
 
-PARTS = {"host": Design("harness", registers=True)}
-"""What is synthesised, by name: the host interface with its registers and the DMA engine."""
+TILE_PARTS = (
+    *("tile_queue", "sync_flags", "ring_producer", "ring_consumer", "mesh_bus"),
+    *("narrow_to_wide", "wide_to_narrow"),
+)
+"""Modules of a tile, of one instance each; narrow and wide memory are none of them."""
+
+PARTS = {
+    "host": Design("harness", registers=True),
+    **{name: Design(name) for name in TILE_PARTS},
+}
+"""What is synthesised, by name: the host interface with its registers and the DMA engine, and the
+units of a tile that move words."""
 
 _SCRIPT = """\
 hierarchy -top {top}
@@ -57,7 +67,7 @@ class Area:
     def line(self) -> str:
         """As it is printed."""
         return (
-            f"{self.name:<6} {self.luts:>9,} LUT6 {self.flip_flops:>8,} flip-flops "
+            f"{self.name:<14} {self.luts:>9,} LUT6 {self.flip_flops:>8,} flip-flops "
             f"{self.memories:>4} memories of {self.memory_bits:,} bits  {self.seconds:6.1f} s"
         )
 
