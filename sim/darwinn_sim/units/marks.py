@@ -57,11 +57,17 @@ that they have been made."""
 class Marking(Record):
     """Whether the run is ``on`` marks; how many ``notes`` there are since they were last taken out;
     how many a segment may make, at ``most``.
+
+    ``begin``, ``count`` and ``lanes`` are of the granules in the plan whose rows have been noted
+    last, and are what they were (``count`` 0: none).
     """
 
     on: int
     notes: int
     most: int
+    begin: int
+    count: int
+    lanes: int
 
 
 class Noted(Record):
@@ -135,6 +141,12 @@ def is_full(marks: Marks) -> bool:
 
 
 @inner
+def look_again(marks: Marks) -> None:
+    """Others may have written to wide memory, or another instruction is about to read it."""
+    marks.marking[0].count = 0
+
+
+@inner
 def note(
     core: state.Core,
     tile: state.Tile,
@@ -147,8 +159,8 @@ def note(
     granules: NDArray[np.int16],
     marks: Marks,
 ) -> None:
-    """Note what a segment reads, and put the sums aside that it would: they are nobody's. ``row``
-    is the instruction's; the iterations begin at ``first`` of the plan.
+    """Note what a segment reads. ``row`` is the instruction's; the iterations begin at ``first`` of
+    the plan's ``operands`` and ``granules``.
     """
     lanes = segment.lanes
     unit.lane_written[:lanes] = state.WRITTEN
@@ -161,18 +173,7 @@ def note(
         words = tile.wide[base : base + chip.ROW_WORDS]
         _note_row(tile.number, reader + PARAMETERS, wide_row, words, _WORD, lanes, marks)
     if parameters.opcode != INTERPOLATE and parameters.products:
-        for i in range(len(granules)):
-            granule = granules[i]
-            last = last_granule(parameters, granule)
-            for wide_row in range(granule >> 2, (last >> 2) + 1):
-                planes = _WORD
-                if wide_row == granule >> 2:
-                    planes &= _WORD << (granule & 3)
-                if wide_row == last >> 2:
-                    planes &= _WORD >> (3 - (last & 3))
-                base = row_base(core, tile, parameters, wide_row)
-                words = tile.wide[base : base + chip.ROW_WORDS]
-                _note_row(tile.number, reader + PARAMETERS, wide_row, words, planes, lanes, marks)
+        _note_granules(core, tile, parameters, segment, reader + PARAMETERS, first, granules, marks)
     for k in range(2 if segment.outputs else 0):
         if parameters.apply_bias if k else parameters.use_scales:
             buffer_row = 2 * k + scale_half(unit, parameters)
@@ -180,6 +181,50 @@ def note(
             words = tile.scale_bias[base : base + chip.LANES]
             buffer_row += chip.WIDE_ROWS
             _note_row(tile.number, reader + SCALES, buffer_row, words, _WORD, lanes, marks)
+
+
+@inner
+def _note_granules(
+    core: state.Core,
+    tile: state.Tile,
+    parameters: Parameters,
+    segment: Segment,
+    reader: int,
+    first: int,
+    granules: NDArray[np.int16],
+    marks: Marks,
+) -> None:
+    """Note the rows of a segment's parameters, but for those of the segment before: a layer takes
+    the same ones at each of its positions.
+    """
+    marking = marks.marking[0]
+    known = marking.count == segment.count and marking.lanes == segment.lanes
+    if known and _are_alike(granules, marking.begin, first, segment.count):
+        return
+    for i in range(first, first + segment.count):
+        granule = granules[i]
+        last = last_granule(parameters, granule)
+        for wide_row in range(granule >> 2, (last >> 2) + 1):
+            planes = _WORD
+            if wide_row == granule >> 2:
+                planes &= _WORD << (granule & 3)
+            if wide_row == last >> 2:
+                planes &= _WORD >> (3 - (last & 3))
+            base = row_base(core, tile, parameters, wide_row)
+            words = tile.wide[base : base + chip.ROW_WORDS]
+            _note_row(tile.number, reader, wide_row, words, planes, segment.lanes, marks)
+    marking.begin = first
+    marking.count = segment.count
+    marking.lanes = segment.lanes
+
+
+@inner
+def _are_alike(granules: NDArray[np.int16], one: int, other: int, count: int) -> bool:
+    """Two stretches of the plan have the same granules."""
+    k = 0
+    while k < count and granules[one + k] == granules[other + k]:
+        k += 1
+    return k == count
 
 
 @inner
@@ -198,7 +243,7 @@ def _note_activations(
     elif parameters.opcode == MAC:
         width = parameters.products * (2 if parameters.activation_16bit else 1)
     latest, latest_planes = np.uint32(0), 0
-    for i in range(len(operands)):
+    for i in range(first, first + segment.count):
         begin = operands[i]
         for index in range(begin >> 2, (begin + width + 3) >> 2 if width else begin >> 2):
             word = tile.narrow[index & (NARROW_MASK >> 2)]
@@ -210,11 +255,11 @@ def _note_activations(
             if word != latest or planes & ~latest_planes:
                 latest, latest_planes = word, planes
                 _note_word(reader, word, planes, marks)
-        if marks.group[first + i] and parameters.opcode == MAC:
+        if marks.group[i] and parameters.opcode == MAC:
             word = tile.narrow[(begin & NARROW_MASK) >> 2]
             octet = word >> np.uint32(8 * (begin & 3)) & np.uint32(0xFF)
             if octet and word >> np.uint32(24) != PARAMETER_MARK:
-                _tell(reader - ACTIVATIONS + MADE, segment.first + i, 1, marks)
+                _tell(reader - ACTIVATIONS + MADE, segment.first + i - first, 1, marks)
 
 
 @inner
@@ -288,9 +333,10 @@ def _tell(reader: int, place: int, count: int, marks: Marks) -> None:
 
 @inner
 def store_nothing(
-    core: state.Core, tile: state.Tile, parameters: Parameters, segment: Segment
+    core: state.Core, tile: state.Tile, parameters: Parameters, segment: Segment, marks: Marks
 ) -> None:
     """Sums that are put aside are nobody's."""
+    look_again(marks)
     base = row_base(core, tile, parameters, segment.sum_row)
     for lane in range(segment.lanes):
         tile.wide[base + lane] = np.uint32(0)

@@ -150,6 +150,8 @@ def advance(
     noting = observation.is_noting(seen)
     thread = clocks.unit(tile.number, TileUnit.TENSOR)
     moved = False
+    if noting:
+        marks.look_again(seen.marks)
     while not has_ended(unit, place):
         if (tapped or noting) and observation.tap_is_full(seen):
             return moved
@@ -201,14 +203,14 @@ def _run_segment(
     noting: bool,
 ) -> None:
     """The iterations of one segment."""
-    begin = plan.place[row].iteration + segment.first
-    operands = plan.operand[begin : begin + segment.count]
-    granules = plan.granule[begin : begin + segment.count]
     core.iterations += segment.count
     core.work += segment.count
     if noting:
-        _note_segment(core, tile, unit, parameters, segment, row, begin, operands, granules, seen)
+        _note_segment(core, tile, unit, parameters, segment, plan, row, seen)
         return
+    begin = plan.place[row].iteration + segment.first
+    operands = plan.operand[begin : begin + segment.count]
+    granules = plan.granule[begin : begin + segment.count]
     if segment.starts:
         start_sum(core, tile, unit, parameters, segment)
     reads_operands(core, tile.number, parameters, segment, operands, granules)
@@ -231,21 +233,23 @@ def _note_segment(
     unit: state.Unit,
     parameters: Parameters,
     segment: Segment,
+    plan: TensorPlan,
     row: int,
-    begin: int,
-    operands: NDArray[np.int32],
-    granules: NDArray[np.int16],
     seen: Observation,
 ) -> None:
     """Note what is read, in place of computing with it."""
+    begin = plan.place[row].iteration + segment.first
     stores = segment.ends and not parameters.partial_sum_read & KEEP_SUMS
     if marks.is_on(seen.marks):
+        operands, granules = plan.operand, plan.granule
         marks.note(
             core, tile, unit, parameters, segment, row, begin, operands, granules, seen.marks
         )
         if stores:
-            marks.store_nothing(core, tile, parameters, segment)
+            marks.store_nothing(core, tile, parameters, segment, seen.marks)
         return
+    operands = plan.operand[begin : begin + segment.count]
+    granules = plan.granule[begin : begin + segment.count]
     identities.note(core, tile, unit, parameters, segment, operands, granules, seen.notes)
     if stores:
         identities.store_sums(core, tile, unit, parameters, segment, seen.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.units import marks, scalar_core
 from darwinn_sim.units.marks import Marks
 from darwinn_sim.units.observation import new_observation
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from slow_model import reads as slow
 from slow_model import tensor_unit
 from slow_model.reads import Noted
-from stimulus import constrained_random
+from stimulus import Walk, constrained_random
 from unit_bench import Bench
 from unit_cases.tensor_unit import Case, cases
 
@@ -118,6 +119,35 @@ def test_what_is_read_is_noted() -> None:
         coverage.hit("makes room", when=taken > 0)
 
     coverage.close(check)
+
+
+def test_a_row_that_has_changed_meanwhile_is_noted_again() -> None:
+    """The second of two iterations takes the row of the first, when a flag lets it."""
+    fields: dict[str, Any] = {
+        "tiles": 1,
+        "partial_sum_read": 3,
+        "mac_disable": 14,
+        "block_lanes": 3,
+        "last_block_lanes": 3,
+        "main_limit": [1, *[0] * 7],
+        "parameter_read_base": 40,
+        "watcher_valid": [1, *[0] * 5],
+        "watcher_flag": [TileFlag.RING_BUS_READ_A, *[0] * 5],
+        "watcher_stride": [1, *[0] * 5],
+    }
+    twice = Walk((2, *[1] * 7), (4, *[0] * 7))
+    for name in ("partial_sum", "narrow_write"):
+        fields |= twice.fields(tensor_unit.MAC, name)
+    bench = Bench([(tensor_unit.MAC, fields)])
+    seen = marks.new_marks(np.array([MARK], np.uint8), np.ones(2, np.uint8), 1)
+    for number, place in enumerate((100, 200)):
+        bench.tiles[0]["wide"][640:644] = np.arange(place, place + 4) + 0xFF000000
+        bench.tiles[0]["flags"][TileFlag.RING_BUS_READ_A] = number
+        bench.run(new_observation(marked=seen))
+        assert (bench.waiting == ()) == bool(number)
+    count = int(seen.marking["notes"][0])
+    places = found(seen, seen.notes[:count].tolist()).parameters.places
+    assert places == {*range(100, 104), *range(200, 204)}
 
 
 def cover(coverage: Coverage, operation: str, bench: Bench, expected: Noted) -> None:
