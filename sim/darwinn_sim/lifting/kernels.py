@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim.kernel.compiled import compiled, inner, unchecked
 from darwinn_sim.kernel.structure import Records
-from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function
+from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, clip, function, saturate
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters
 
@@ -220,12 +220,13 @@ def _finish(
         return slot + 4
     _scale(total, scaled, scale)
     if parameters.opcode != INTERPOLATE:
-        _clip(scaled, parameters.low_clip, parameters.high_clip)
+        clip(scaled, parameters.low_clip, parameters.high_clip, len(scaled))
     if parameters.function & TABLE:
         for each in range(len(total)):
             scaled[each] = function(coefficient, lower_bound, parameters, scaled[each])
+    offset = np.float32(parameters.output_zero_point)
     if parameters.function & OUTPUT_16BIT:
-        _round(scaled, np.float32(parameters.output_zero_point), np.float32(0xFFFF), total)
+        saturate(scaled, offset, np.float32(0xFFFF), total, len(scaled))
         for each in range(len(total)):
             values[slot, each] = total[each] & 0xFF
             values[slot + 1, each] = total[each] >> 8
@@ -235,7 +236,7 @@ def _finish(
             value = np.int64(np.rint(scaled[each])) + parameters.output_zero_point
             values[slot, each] = value & 0xFF
         return slot + 1
-    _round(scaled, np.float32(parameters.output_zero_point), np.float32(0xFF), total)
+    saturate(scaled, offset, np.float32(0xFF), total, len(scaled))
     _give(total, values[slot])
     return slot + 1
 
@@ -245,25 +246,6 @@ def _scale(total: Numbers32, scaled: Reals, scale: np.float32) -> None:
     """As many as there are inputs."""
     for each in range(len(total)):
         scaled[each] = np.float32(total[each]) * scale
-
-
-@unchecked
-def _clip(scaled: Reals, low: np.float32, high: np.float32) -> None:
-    """As many as there are inputs."""
-    for each in range(len(scaled)):
-        value = scaled[each]
-        value = high if value > high else value
-        scaled[each] = low if value < low else value
-
-
-@unchecked
-def _round(scaled: Reals, offset: np.float32, highest: np.float32, total: Numbers32) -> None:
-    """As many as there are inputs."""
-    for each in range(len(scaled)):
-        value = np.rint(scaled[each]) + offset
-        value = np.float32(0) if value < np.float32(0) else value
-        value = highest if value > highest else value
-        total[each] = np.int32(value)
 
 
 @unchecked

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import OutputFunction, TileUnit
 from darwinn_sim.kernel import clocks, order, state
-from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.compiled import inner, unchecked
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters
 from darwinn_sim.units.tensor_shadow import mark
@@ -80,30 +80,61 @@ def scaled_sums(
     half = scale_half(unit, parameters)
     if parameters.apply_bias:
         first = chip.LANES * (2 + half)
-        biases = tile.scale_bias[first : first + chip.LANES].view(np.int32)
         _check_scale_bias(core, tile, unit, parameters, first, lanes)
-        for lane in range(lanes):
-            scaled[lane] = np.float32(np.int32(sums[lane] + biases[lane]))
+        biases = tile.scale_bias[first : first + chip.LANES].view(np.int32)
+        _add_biases(sums, biases, scaled, lanes)
     else:
-        bias = np.int32(parameters.immediate_bias)
-        for lane in range(lanes):
-            scaled[lane] = np.float32(np.int32(sums[lane] + bias))
+        _add_bias(sums, np.int32(parameters.immediate_bias), scaled, lanes)
+    scale = np.float32(parameters.output_scale)
     if parameters.use_scales:
         first = chip.LANES * half
-        scales = tile.scale_bias[first : first + chip.LANES].view(np.float32)
         _check_scale_bias(core, tile, unit, parameters, first, lanes)
-        for lane in range(lanes):
-            scaled[lane] *= np.float32(scales[lane] * parameters.output_scale)
+        scales = tile.scale_bias[first : first + chip.LANES].view(np.float32)
+        _scale_each(scaled, scales, scale, lanes)
     else:
-        for lane in range(lanes):
-            scaled[lane] *= parameters.output_scale
-    if parameters.opcode == INTERPOLATE:
-        return
-    high, low = parameters.high_clip, parameters.low_clip
+        _scale(scaled, scale, lanes)
+    if parameters.opcode != INTERPOLATE:
+        clip(scaled, parameters.low_clip, parameters.high_clip, lanes)
+
+
+@unchecked
+def _add_biases(
+    sums: NDArray[np.int32], biases: NDArray[np.int32], scaled: NDArray[np.float32], lanes: int
+) -> None:
+    """Of lanes, of which there are ``chip.LANES`` at most, as in what follows."""
     for lane in range(lanes):
-        value = scaled[lane]
+        scaled[lane] = np.float32(np.int32(sums[lane] + biases[lane]))
+
+
+@unchecked
+def _add_bias(
+    sums: NDArray[np.int32], bias: np.int32, scaled: NDArray[np.float32], lanes: int
+) -> None:
+    for lane in range(lanes):
+        scaled[lane] = np.float32(np.int32(sums[lane] + bias))
+
+
+@unchecked
+def _scale_each(
+    scaled: NDArray[np.float32], scales: NDArray[np.float32], scale: np.float32, lanes: int
+) -> None:
+    for lane in range(lanes):
+        scaled[lane] *= np.float32(scales[lane] * scale)
+
+
+@unchecked
+def _scale(scaled: NDArray[np.float32], scale: np.float32, lanes: int) -> None:
+    for lane in range(lanes):
+        scaled[lane] *= scale
+
+
+@unchecked
+def clip(scaled: NDArray[np.float32], low: np.float32, high: np.float32, count: int) -> None:
+    """Of as many values as there are, or fewer."""
+    for k in range(count):
+        value = scaled[k]
         value = high if value > high else value
-        scaled[lane] = low if value < low else value
+        scaled[k] = low if value < low else value
 
 
 @inner
@@ -135,9 +166,20 @@ def round_results(unit: state.Unit, parameters: Parameters, lanes: int) -> None:
         return
     highest = np.float32(0xFFFF if parameters.function & OUTPUT_16BIT else 0xFF)
     offset = np.float32(parameters.output_zero_point)
-    for lane in range(lanes):
-        # Exact in float32: beyond 2^24 the clamp decides.
-        value = np.rint(scaled[lane]) + offset
+    saturate(scaled, offset, highest, rounded.view(np.int32), lanes)
+
+
+@unchecked
+def saturate(
+    scaled: NDArray[np.float32],
+    offset: np.float32,
+    highest: np.float32,
+    rounded: NDArray[np.int32],
+    count: int,
+) -> None:
+    """Of as many values as there are, or fewer. Exact in float32: beyond 2^24 the clamp decides."""
+    for k in range(count):
+        value = np.rint(scaled[k]) + offset
         value = np.float32(0) if value < np.float32(0) else value
         value = highest if value > highest else value
-        rounded[lane] = np.uint32(np.int32(value))
+        rounded[k] = np.int32(value)

@@ -299,8 +299,7 @@ def _output(
         _compute_results(core, tile, unit, parameters, lanes)
     size = 2 if parameters.function & OUTPUT_16BIT else 1
     per_word = 4 // size
-    octets = tile.narrow.view(np.uint8)
-    written = tile.narrow_written.view(np.uint8)
+    octets = np.uint32(0xFFFF if size == 2 else 0xFF)
     for number in range(result_words(parameters, segment)):
         if lacks_place(unit, place):
             state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.words)
@@ -308,18 +307,19 @@ def _output(
         first = number * per_word
         count = min(per_word, lanes - first)
         word = np.uint32(0)
+        # Bytes beyond the last lane are zeros of the unit's own.
+        written = np.uint32(state.WRITTEN)
         for k in range(count):
             word |= unit.rounded[first + k] << np.uint32(8 * size * k)
+            if not unit.lane_written[first + k]:
+                written &= ~np.uint32(octets << np.uint32(8 * size * k))
         address = plan.write_address[place.write + unit.words] & NARROW_MASK
         if memories.lacks_bytes(address):
             state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, address)
             return
         writes_result(core, tile, address, word)
-        for k in range(4):
-            octets[address + k] = (word >> np.uint32(8 * k)) & np.uint32(0xFF)
-            # Bytes beyond the last lane are zeros of the unit's own.
-            lane = first + k // size
-            written[address + k] = lane >= lanes or unit.lane_written[lane] != 0
+        _put(tile.narrow, address, word)
+        _put(tile.narrow_written, address, written)
         grown = step_result(unit, plan, place)
         order.counts(
             core,
@@ -330,3 +330,14 @@ def _output(
         tile.flags[TileFlag.ACTIVATION_WRITE] += grown
         if tapped:
             observation.tap(seen, tile, unit.current, address, word, count * size)
+
+
+@inner
+def _put(memory: NDArray[np.uint32], address: int, word: np.uint32) -> None:
+    """Four bytes from a byte address on."""
+    if address & 3 == 0:
+        memory[address >> 2] = word
+        return
+    octets = memory.view(np.uint8)
+    for k in range(4):
+        octets[address + k] = (word >> np.uint32(8 * k)) & np.uint32(0xFF)
