@@ -29,6 +29,10 @@ _SIDE = f"{_CHIP}/test_scalar_side.py"
 _TIMING = f"{_CHIP}/test_timing.py"
 _TILES = f"{_CHIP}/test_tiles.py"
 _MOMENTS = f"{_CHIP}/test_ring_and_dispatch.py"
+_OUTPUT = (
+    f"{_MOMENTS}::test_words_of_the_core_go_between_units_of_the_outfeed",
+    f"{_MOMENTS}::test_the_chip_is_not_done_while_output_waits_for_its_place",
+)
 _PLAYED = (
     f"{_CHIP}/test_engine.py::test_samples_run_on_the_rtl",
     f"{_CHIP}/test_engine.py::test_random_stalls_change_no_byte",
@@ -69,11 +73,11 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/scalar/*.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/chip.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
-    ("rtl/host/interrupts.sv", (_INTERRUPTS,)),
+    ("rtl/host/interrupts.sv", (_INTERRUPTS, _EVENTS)),
     ("rtl/host/registers.sv", (_REGISTERS, _INTERRUPTS, _QUEUE)),
     ("rtl/host/chunk_queue.sv", (_QUEUE, _BESIDE)),
     ("rtl/host/bus_share.sv", (_QUEUE, _BESIDE)),
-    ("rtl/host/host_interface.sv", (_INTERRUPTS, _QUEUE, _EVENTS, _CYCLES)),
+    ("rtl/host/host_interface.sv", (_INTERRUPTS, _QUEUE, _EVENTS, *_OUTPUT, _BESIDE, _CYCLES)),
 )
 """Patterns of sources, and tests: all rows that a source matches, in this order."""
 
