@@ -55,7 +55,11 @@ def failures(
         results = work / f"{module}.xml"
         cases = ElementTree.parse(results).iter("testcase") if results.exists() else ()
         # A test of which nothing is said did not end.
-        passed = {case.get("name") for case in cases if not len(case)}
+        passed = {
+            case.get("name")
+            for case in cases
+            if case.find("failure") is None and case.find("error") is None
+        }
         return {test: "" if test in passed else str(failure) for test in tests}
     return dict.fromkeys(tests, "")
 

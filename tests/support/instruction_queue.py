@@ -10,9 +10,9 @@ from darwinn_sim.host.registers import register
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 
-SIMPLE = 0x0100_0000
-RING, STATUS = SIMPLE, SIMPLE + 0x1000
-"""Device addresses; RING_PLACE and STATUS_PLACE are the bus addresses of their pages."""
+RING, STATUS = 0x0100_0000, 0x0007_3000
+"""Device addresses, one of each half of the page table; RING_PLACE and STATUS_PLACE are the bus
+addresses of their pages."""
 RING_PLACE, STATUS_PLACE = 0x3000, 0x5000
 CHUNKS = 0x8000
 """Where chunks are, on the bus and from the window's base on."""
