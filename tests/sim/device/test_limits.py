@@ -16,6 +16,7 @@ from darwinn_sim.device.run import ProgramRun
 from darwinn_sim.errors import NotEnded
 from darwinn_sim.timing.event_model import simulate
 from darwinn_sim.timing.trace import MAX_DESCRIPTORS
+from darwinn_sim.units import scalar_core
 
 IMAGE = sample.images()()
 WORK = 1 << 24
@@ -114,3 +115,23 @@ def test_four_units_are_told_and_how_many_there_are_besides(standing: int, more:
     moved, *told = ProgramRun._doing(made)
     assert moved == ("2 bundles, 0 tensor iterations, 4 ring rows since the host last saw it go on")
     assert told == [*lines[:4], *([f"and {more} more"] if more else [])]
+
+
+@pytest.mark.parametrize(("work", "ends"), [(9, False), (10, True), (11, True)])
+def test_a_run_is_ended_by_its_work_where_it_has_been_stopped_for_that(
+    work: int, ends: bool
+) -> None:
+    """Not where it has halted, or waits for the host, with its last step."""
+    for reason in range(8):
+        made: Any = SimpleNamespace(
+            core={"work": work},
+            device=SimpleNamespace(work_limit=10, limits=Limits()),
+            _clock=None,
+            _doing=lambda: ("somewhere",),
+        )
+        if ends and reason == scalar_core.SPENT:
+            with pytest.raises(NotEnded, match="after 10 steps: somewhere"):
+                ProgramRun._look(made, reason)
+        else:
+            ProgramRun._look(made, reason)
+            assert made._clock is not None
