@@ -18,17 +18,23 @@ module tile_clock
     input logic [            1:0]       ring2tile_token_valid,
     input logic [      Links-1:0]       tile2mesh_word_ready,
     input logic [      Links-1:0]       mesh2tile_word_valid,
-    input logic [      Links-1:0][31:0] mesh2tile_word_data
+    input logic [      Links-1:0][31:0] mesh2tile_word_data,
+
+    // What is put out makes registers count that nothing within reads.
+    output logic                        core2tile_instruction_ready,
+    output logic                        tile2core_fence_valid,
+    output logic                        tile2core_idle,
+    output logic                        tile2clock_enable,
+    output logic      [Units-1:0]       tile2core_units_idle,
+    output flags_t                      tile2core_flags,
+    output logic                        tile2ring_row_valid,
+    output ring_row_t                   tile2ring_row_data,
+    output logic      [      1:0]       ring2tile_row_ready,
+    output logic      [Links-1:0]       tile2mesh_word_valid,
+    output logic      [Links-1:0]       mesh2tile_word_ready,
+    output logic      [Links-1:0][31:0] tile2mesh_word_data
 );
 
-  logic core2tile_instruction_ready, tile2core_fence_valid, tile2core_idle, tile2clock_enable;
-  logic [Units-1:0] tile2core_units_idle;
-  flags_t tile2core_flags;
-  logic tile2ring_row_valid;
-  ring_row_t tile2ring_row_data;
-  logic [1:0] ring2tile_row_ready;
-  logic [Links-1:0] tile2mesh_word_valid, mesh2tile_word_ready;
-  logic [Links-1:0][31:0] tile2mesh_word_data;
   tile tile (.*);
 
   // An instruction waits behind the exit of its queue only when one stands there; proved of
