@@ -286,16 +286,19 @@ def test_words_of_the_core_go_between_units_of_the_outfeed() -> None:
 
 
 def test_the_chip_is_not_done_while_output_waits_for_its_place() -> None:
-    """Words that the DMA engine holds, without a descriptor that says where they go."""
-    playing, host, words = Chip(), np.zeros(12, np.uint8), (1, 2, 3)
-    playing.rtl.unmap_all()
-    playing.rtl.map(0, host.ctypes.data, host.size)
-    for word in words:
-        playing.rtl.push(word)
-    assert not _ends(playing.rtl.settle)
-    playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, host.size)
-    playing.rtl.settle()
-    assert host.view("<u4").tolist() == list(words)
+    """Words that the DMA engine holds, without a descriptor that says where they go, wherever in a
+    word of the bus that is."""
+    playing, words = Chip(), np.arange(1, 4, dtype="<u4")
+    for offset in range(8):
+        host = np.zeros(offset + words.nbytes, np.uint8)
+        playing.rtl.unmap_all()
+        playing.rtl.map(0, host.ctypes.data, host.size)
+        for word in words:
+            playing.rtl.push(int(word))
+        assert not _ends(playing.rtl.settle)
+        playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63 | offset, words.nbytes)
+        playing.rtl.settle()
+        assert host.tobytes() == bytes(offset) + words.tobytes()
 
 
 @pytest.mark.parametrize("fifo", [0, 1, 2], ids=["parameters", "activations", "scalar memory"])
