@@ -156,6 +156,7 @@ JOBS = (
             ("timing", ("corpus",)),
             ("timeline", ("corpus",)),
             ("rtl", ("corpus", "compiler")),
+            ("rtl_chip", ("corpus", "compiler")),
             ("executorch", ("corpus", "executorch")),
             ("iree", ("corpus", "iree")),
             ("bef", ("corpus",)),
