@@ -384,6 +384,20 @@ def test_read_that_overtakes_a_write_is_found() -> None:
         bench.host.issue(1, DATA, 61)
 
 
+@pytest.mark.parametrize("first", range(92, 128, 3))
+@pytest.mark.parametrize("size", [1, 5, 24])
+def test_reads_that_meet_a_byte_that_is_owed_are_found_and_no_others(first: int, size: int) -> None:
+    bench = Bench(strict=True)
+    bench.data.store(numbers(200))
+    owed = range(100, 116)
+    bench.host.issue(3, DATA + owed.start, len(owed))
+    if set(owed) & set(range(first, first + size)):
+        with pytest.raises(MemoryFault, match="no fence"):
+            bench.host.issue(1, DATA + first, size)
+    else:
+        bench.host.issue(1, DATA + first, size)
+
+
 # Trace.
 
 

@@ -74,6 +74,18 @@ def test_released_region_is_gone() -> None:
     assert memory.read(kept.base + kept.lead, 10).tolist() == [0] * 10
 
 
+@pytest.mark.parametrize("pages", range(13, 19))
+@pytest.mark.parametrize("size", [1, PAGE_BYTES - 1, PAGE_BYTES])
+def test_guards_are_alike_in_small_and_large_buffers(pages: int, size: int) -> None:
+    """Each byte follows from its address in the buffer, below 64 KiB and beyond."""
+    payload = pages * PAGE_BYTES + size
+    region = HostMemory().allocate("large", payload)
+    address = np.r_[0 : region.lead, region.lead + payload : region.storage.size]
+    expected = (address.astype(np.uint64) * 2654435761 & 0xFFFF_FFFF) >> 23 & 0xFF
+    assert np.array_equal(region.storage[address], expected.astype(np.uint8))
+    region.check_guards()
+
+
 @pytest.mark.parametrize(("at", "offset"), [(-1, -1), (100, 100), (100 + 4096, 100 + 4096)])
 def test_write_outside_the_payload_damages_a_guard(at: int, offset: int) -> None:
     memory = HostMemory()

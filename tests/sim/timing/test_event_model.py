@@ -398,6 +398,33 @@ def test_an_endless_run_is_ended() -> None:
         timing.simulate_program(program, sizes, limit=50)
 
 
+@pytest.mark.parametrize("patience", [3, 50])
+def test_turns_in_which_something_moves_are_no_waste(
+    patience: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run is given up after so many turns of 5 cycles in which nothing reaches its place."""
+
+    class Patience:
+        def __init__(self) -> None:
+            self.seen()
+
+        def seen(self) -> None:
+            self.left = patience
+
+        def passed(self) -> str:
+            self.left -= 1
+            return "" if self.left else f"{patience} turns"
+
+    monkeypatch.setattr(event_model, "Clock", Patience)
+    monkeypatch.setattr(event_model, "_TURN_CYCLES", 5)
+    program, sizes = sample("dense")
+    if patience == 3:
+        with pytest.raises(NotEnded, match="3 turns"):
+            timing.simulate_program(program, sizes)
+    else:
+        assert timing.simulate_program(program, sizes).cycles > patience * 5
+
+
 BACK = ("Branch", {"relative": 1, "offset": -1})
 LONG = 1 << 20
 

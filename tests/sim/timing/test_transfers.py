@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from darwinn_sim.errors import ChipFault, PageFault
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.isa.codes import AluOperation, DescriptorTag, StoreOperation
+from darwinn_sim.isa.codes import AluOperation, DescriptorTag, LoadOperation, StoreOperation
+from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 from darwinn_sim.timing import state as parts
 from darwinn_sim.timing import trace, transfers
 from darwinn_sim.timing.host_buffers import HostBuffers
 from hypothesis import given
 from hypothesis import strategies as st
+from stimulus import Walk
 
 IN, PARAMETERS, OUT = DescriptorTag.INPUT, DescriptorTag.PARAMETERS, DescriptorTag.OUTPUT
 INTERRUPT_0 = DescriptorTag.INTERRUPT_0
@@ -67,6 +69,30 @@ def test_an_interrupt_says_its_number_and_moves_nothing() -> None:
     program, sizes = program_of([(INTERRUPT_0 + k, 0) for k in (2, 0, 1, 3)])
     outbound = transfers.plan(program, sizes, None).outbound
     assert rows(outbound) == [(parts.INTERRUPT, 0, k) for k in (2, 0, 1, 3)]
+
+
+def test_what_tiles_would_send_to_the_scalar_core_is_drawn() -> None:
+    """It is never 0 for ever, for which a program may wait; the same in each look."""
+    words, base = 4, 50
+    units = Walk((words, 1, 1), (1, 0, 0), base=base).fields("RingOutfeed", "buffer")
+    operations = [("RingOutfeed", units | {"row_words": 63})]
+    for word in range(words):
+        asked = descriptor(IN, 1)
+        size = [
+            ("Scalar", {"load_op": LoadOperation.DIRECT, "load_address": base + word}),
+            ("Scalar", {"store_op": StoreOperation.DESCRIPTOR, "store_address": 2}),
+        ]
+        operations += [*asked[:-1], *size, asked[-1]]
+    program = lower((frame(build(operations)),))
+    expected, value = [], 1
+    for _ in range(words):  # xorshift64
+        value ^= value << 13 & (1 << 64) - 1
+        value ^= value >> 7
+        value ^= value << 17 & (1 << 64) - 1
+        expected.append(value & 0xFFFF_FFFF)
+    for _ in range(2):
+        steps = np.concatenate(list(trace.blocks(program)))
+        assert steps["size"][steps["kind"] == Handover.DESCRIPTOR].tolist() == expected
 
 
 @given(
