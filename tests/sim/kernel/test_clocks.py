@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import cast
 
+import numpy as np
 import pytest
 from darwinn_sim import chip
 from darwinn_sim.kernel import clocks, order, shadow
@@ -14,6 +15,7 @@ from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.kernel.structure import Record, Records
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 THREADS = (0, 1, 3 * 16 + clocks.DISPATCHER, clocks.CORE)
 PLACES, FLAGS, WORDS = 3, 2, 6
@@ -274,3 +276,28 @@ def test_a_thread_is_one_of_a_tile_or_beside_them() -> None:
             assert clocks.place_of(16 * tile + which) == (tile, which)
     for thread in (clocks.CORE, clocks.FIRST_SCALAR_UNIT, clocks.HOST, clocks.FIRST_CHANNEL):
         assert clocks.place_of(thread) == (-1, -1)
+
+
+@compiled
+def write_threads(threads: NDArray[np.int64]) -> None:
+    """Numbers of all threads, in a row of 16 for each tile and in one for those beside them."""
+    for tile in range(chip.TILES):
+        for which in range(chip.TILE_UNITS):
+            threads[tile, which] = clocks.unit(tile, which)
+        for link in range(4):
+            threads[tile, chip.TILE_UNITS + link] = clocks.receiver(tile, link)
+        threads[tile, chip.TILE_UNITS + 4] = clocks.dispatcher(tile)
+    for which in range(4):
+        threads[chip.TILES, which] = clocks.scalar_unit(which)
+    for number in range(2):
+        threads[chip.TILES, 4 + number] = clocks.channel(number)
+    threads[chip.TILES, 6], threads[chip.TILES, 7] = clocks.CORE, clocks.HOST
+
+
+def test_no_two_have_one_thread() -> None:
+    """Units, receiving sides and dispatchers of all tiles, and what is beside them."""
+    table = np.full((chip.TILES + 1, 16), -1)
+    write_threads(table)
+    threads = table[table >= 0].tolist()
+    assert len(set(threads)) == len(threads) == chip.TILES * (chip.TILE_UNITS + 5) + 8
+    assert max(threads) < clocks.THREADS
