@@ -37,13 +37,13 @@ from tests.mutation.results import (
     CAUGHT,
     RESULTS,
     SURVIVED,
-    TOTAL,
     BadEquivalent,
     Kept,
     Outcome,
     all_judged,
     equivalents,
     report,
+    total_of,
 )
 from tests.mutation.tree import ROOT, ToolError, Tree
 
@@ -296,7 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         judged = all_judged(sample, outcomes, same)
     places = len(drawn(project.mutants, options.seed))
     found = report(judged, project.sources, options.seed, places, EQUIVALENTS, as_json=options.json)
-    total = next(each for each in found if each.package == TOTAL)
+    total = total_of(found)
     return 0 if total.caught >= GOAL * total.real else 1
 
 

@@ -199,9 +199,14 @@ def scores(judged: Iterable[Judged]) -> list[Score]:
     ]
 
 
+def total_of(found: Iterable[Score]) -> Score:
+    """The one of all packages."""
+    return next(each for each in found if each.package == TOTAL)
+
+
 def figures(found: Iterable[Score]) -> dict[str, float]:
     """Of all: how many were judged, and the share that was caught, with its interval."""
-    total = next(each for each in found if each.package == TOTAL)
+    total = total_of(found)
     low, high = (100 * each for each in wilson(total.caught, total.real))
     share = 100 * total.caught / total.real if total.real else 100.0
     return {
@@ -242,7 +247,7 @@ def report(
             print(*shown(each.mutant, sources[each.mutant.file]), sep="\n")
             print(f"    {each.by}\n")
     print(*table(found), sep="\n")
-    total = next(each for each in found if each.package == TOTAL)
+    total = total_of(found)
     print(
         f"seed {seed}, {total.mutants} of {places} places; each that survives wants a test, or a "
         f"reason in {os.path.relpath(argued)}"

@@ -46,6 +46,7 @@ from tests.mutation.results import (
     all_judged,
     equivalents,
     report,
+    total_of,
 )
 from tests.rtl_mutation.asked import asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
@@ -333,7 +334,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judged = all_judged(sample, outcomes, same)
     places = len(drawn(project.mutants, options.seed))
     found = report(judged, project.sources, options.seed, places, EQUIVALENTS, as_json=options.json)
-    total = next(each for each in found if each.package == TOTAL)
+    total = total_of(found)
     weak = [
         each.package
         for each in found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
@@ -62,6 +62,18 @@ def failures(
         }
         return {test: "" if test in passed else str(failure) for test in tests}
     return dict.fromkeys(tests, "")
+
+
+def shared_simulation(module: str, tests: Sequence[str]) -> Any:
+    """A fixture of these tests of a cocotb module, which share a simulation: of each, why it has
+    failed."""
+
+    @pytest.fixture(scope="module")
+    def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+        work = tmp_path_factory.mktemp(module)
+        return failures(design(DataBytes=8), module, tests, work, seed=1)
+
+    return failed
 
 
 def _simulate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from harness_runs import design, failures
+from harness_runs import shared_simulation
 
 TESTS = (
     "InterruptStorm",
@@ -14,12 +14,7 @@ TESTS = (
     "StreamsAreIndependent",
 )
 
-
-@pytest.fixture(scope="module")
-def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Of each test, why it has failed; all share a simulation."""
-    work = tmp_path_factory.mktemp("dma_events_tests")
-    return failures(design(DataBytes=8), "dma_events_tests", TESTS, work, seed=1)
+failed = shared_simulation("dma_events_tests", TESTS)
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness_runs import design, failures, run
+from harness_runs import design, run, shared_simulation
 from nightly import nightly_seed, note
 
 TESTS = (
@@ -17,12 +17,7 @@ TESTS = (
     "LongRing",
 )
 
-
-@pytest.fixture(scope="module")
-def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Of each test, why it has failed; all share a simulation."""
-    work = tmp_path_factory.mktemp("queue_tests")
-    return failures(design(DataBytes=8), "queue_tests", TESTS, work, seed=1)
+failed = shared_simulation("queue_tests", TESTS)
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from harness_runs import design, failures
+from harness_runs import shared_simulation
 
 TESTS = (
     "ResetValues",
@@ -13,12 +13,7 @@ TESTS = (
     "UnitStates",
 )
 
-
-@pytest.fixture(scope="module")
-def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Of each test, why it has failed; all share a simulation."""
-    work = tmp_path_factory.mktemp("registers_tests")
-    return failures(design(DataBytes=8), "registers_tests", TESTS, work, seed=1)
+failed = shared_simulation("registers_tests", TESTS)
 
 
 @pytest.mark.parametrize("test", TESTS)
