@@ -8,7 +8,10 @@ loops is the whole traversal.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from darwinn_sim.isa.codec import Columns
 from darwinn_sim.isa.fields import Traversal
@@ -24,7 +27,8 @@ _ALL_DEPTHS = -1
 class Parameters(Record):
     """A traversal: ``limit`` is iterations minus 1, ``step`` the real (un-normalised) stride;
     ``prologue_length`` is 0 without a prologue; ``off`` marks the unused side of a mesh
-    instruction.
+    instruction; ``inner`` is the innermost loop that has more than one iteration (0 where an
+    alternate limit may give one to another).
     """
 
     base: int
@@ -43,6 +47,7 @@ class Parameters(Record):
     prologue_last: int
     prologue_stride: int
     off: int
+    inner: int
 
 
 class State(Record):
@@ -85,6 +90,7 @@ def lower(traversal: Traversal, columns: Columns, rows: int) -> Records[Paramete
         out["prologue_last"] = columns[prefix + "prologue_outer_limit"]
         out["prologue_stride"] = columns[prefix + "prologue_outer_stride"]
     out["off"] = (stride[:, 0] == 0) & (limit == 0).all(axis=1)
+    out["inner"] = np.where(out["alternate_loop"], 0, (limit > 0).argmax(axis=1))
     return out
 
 
@@ -184,9 +190,124 @@ def step(state: State, parameters: Parameters) -> int:
 
 
 @compiled
+def plain_steps(state: State, parameters: Parameters) -> int:
+    """Steps to come of the innermost loop alone: no block ends but those of one element."""
+    if state.done or state.prologue_left:
+        return 0
+    return limit_of(state, parameters, parameters.inner) - state.index[parameters.inner]
+
+
+@compiled
+def single_blocks(parameters: Parameters) -> int:
+    """Bits of the blocks of one element, which begin and end with each step."""
+    return (2 << parameters.inner) - 1
+
+
+@compiled
+def changes_side(parameters: Parameters) -> bool:
+    """Whether each step goes to the other side of a double buffer."""
+    return bool(parameters.double_offset and parameters.double_loop <= parameters.inner)
+
+
+@compiled
+def skip(state: State, parameters: Parameters, steps: int) -> None:
+    """Do some of the ``plain_steps`` at once."""
+    if steps:
+        state.index[parameters.inner] += steps
+        state.address += steps * parameters.step[parameters.inner]
+        if changes_side(parameters):
+            state.second ^= steps & 1
+        state.begins = single_blocks(parameters)
+
+
+@compiled
+def before_end(state: State, parameters: Parameters, depth: int) -> int:
+    """Steps up to the last element of the present block of ``depth``, without alternate limit."""
+    steps = 0
+    block = 1
+    for loop in range(min(depth, parameters.loops)):
+        steps += (parameters.limit[loop] - state.index[loop]) * block
+        block *= parameters.limit[loop] + 1
+    return steps
+
+
+@compiled
+def ends(state: State, parameters: Parameters, steps: int, depth: int) -> int:
+    """Blocks of ``depth`` that end in so many steps, around again or not, without alternate limit
+    and prologue."""
+    for loop in range(min(depth, parameters.loops)):
+        steps = (state.index[loop] + steps) // (parameters.limit[loop] + 1)
+    return steps
+
+
+@compiled
+def advance(state: State, parameters: Parameters, steps: int) -> None:
+    """Do so many steps, around again or not, without alternate limit and prologue.
+
+    Where a double buffer has gone around, its side is not known; ``done`` stays as it is.
+    """
+    if parameters.double_offset:
+        state.second ^= ends(state, parameters, steps, parameters.double_loop) & 1
+    loop = 0
+    while steps and loop < parameters.loops:
+        index = state.index[loop] + steps
+        steps = index // (parameters.limit[loop] + 1)
+        index -= steps * (parameters.limit[loop] + 1)
+        state.address += (index - state.index[loop]) * parameters.step[loop]
+        state.index[loop] = index
+        loop += 1
+    state.begins = 1
+    for depth in range(1, parameters.loops):
+        if state.index[depth - 1]:
+            break
+        state.begins |= 1 << depth
+
+
+@compiled
 def step_around(state: State, parameters: Parameters) -> int:
     """Like :func:`step`, but start again after the last element."""
     ended = step(state, parameters)
     if state.done:
         start(state, parameters)
     return ended
+
+
+@compiled
+def fill(addresses: NDArray[Any], state: State, parameters: Parameters) -> None:
+    """Addresses of elements one after another, and around again, as many as there is place for.
+
+    Leaves ``state`` anywhere.
+    """
+    start(state, parameters)
+    if parameters.alternate_loop or parameters.prologue_length:
+        for element in range(len(addresses)):
+            addresses[element] = address(state, parameters)
+            step_around(state, parameters)
+        return
+    # What loops 0 to d-1 walk comes again in loop d, a stride further.
+    addresses[0] = parameters.base
+    block = 1
+    for loop in range(parameters.loops):
+        for again in range(1, parameters.limit[loop] + 1):
+            offset = again * parameters.step[loop]
+            for element in range(again * block, min((again + 1) * block, len(addresses))):
+                addresses[element] = addresses[element - again * block] + offset
+            if again * block >= len(addresses):
+                break
+        block *= parameters.limit[loop] + 1
+    _fill_sides(addresses, parameters, min(block, len(addresses)))
+    for element in range(block, len(addresses)):
+        addresses[element] = addresses[element - block]
+
+
+@compiled
+def _fill_sides(addresses: NDArray[Any], parameters: Parameters, elements: int) -> None:
+    """Add the offset of the second buffer where it is walked; sides change with each block."""
+    if not parameters.double_offset:
+        return
+    block = 1
+    for loop in range(min(parameters.double_loop, parameters.loops)):
+        block *= parameters.limit[loop] + 1
+    for element in range(elements):
+        if parameters.double_start ^ (element // block & 1):
+            addresses[element] += parameters.double_offset

@@ -95,7 +95,7 @@ def check_word(
 @inner
 def _other_side(position: traversal.State, parameters: traversal.Parameters) -> int:
     """How far the next step's address lies off for the sides of a double buffer."""
-    if parameters.double_offset and parameters.double_loop == 0:
+    if traversal.changes_side(parameters):
         return -parameters.double_offset if position.second else parameters.double_offset
     return 0
 
@@ -108,8 +108,8 @@ def check_words(
     parameters: traversal.Parameters,
     elements: int,
 ) -> None:
-    """The same for ``elements`` steps of loop 0 from where a traversal is, outside its prologue."""
-    step = parameters.step[0]
+    """The same for ``elements`` plain steps from where a traversal is, outside its prologue."""
+    step = parameters.step[parameters.inner]
     first = traversal.address(position, parameters)
     other = _other_side(position, parameters)
     if elements == 0 or (other == 0 and memories.has_words(first, first + (elements - 1) * step)):
@@ -130,10 +130,14 @@ def check_scales(
     parameters: traversal.Parameters,
     elements: int,
 ) -> None:
-    """The scale/bias buffer has the words of ``elements`` steps of loop 0 of a traversal."""
+    """The scale/bias buffer has the words of ``elements`` plain steps of a traversal."""
     other = _other_side(position, parameters)
     for k in range(elements):
-        address = traversal.address(position, parameters) + k * parameters.step[0] + (k & 1) * other
+        address = (
+            traversal.address(position, parameters)
+            + k * parameters.step[parameters.inner]
+            + (k & 1) * other
+        )
         lacks = memories.lacks_scales(address)
         check(machine, index, not lacks, state.FAULT_SCALE_BIAS_ADDRESS, address)
 

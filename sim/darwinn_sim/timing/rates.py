@@ -72,15 +72,15 @@ def plain_elements(
 
     A block of one element ends with each of them.
     """
-    if state.done or state.prologue_left or is_watched(state.begins | 1, watchers, side):
+    if is_watched(state.begins | traversal.single_blocks(parameters), watchers, side):
         return 0
-    return traversal.limit_of(state, parameters, 0) - state.index[0]
+    return traversal.plain_steps(state, parameters)
 
 
 @inner
-def rate(producer: sync.Producer) -> int:
+def rate(producer: sync.Producer, parameters: traversal.Parameters) -> int:
     """What a producer adds to its flag with each of the ``plain_elements``."""
-    return producer.increment if producer.depth == 0 else 0
+    return sync.produce(producer, traversal.single_blocks(parameters))
 
 
 @inner
@@ -89,9 +89,4 @@ def skip(
 ) -> None:
     """Take a station over some of the ``plain_elements`` of one of its traversals."""
     station.elements += elements
-    state.index[0] += elements
-    state.address += elements * parameters.step[0]
-    if parameters.double_offset and parameters.double_loop == 0:
-        state.second ^= elements & 1
-    if elements:
-        state.begins = 1
+    traversal.skip(state, parameters, elements)

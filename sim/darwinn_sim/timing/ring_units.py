@@ -346,7 +346,7 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
     station.total += ahead * per_cycle
     end_turn(machine, index, moved, ahead)
     grow(machine, neighbour + stations.MESH_PUSHED + link, ahead, per_cycle)
-    grow(machine, flag, ahead, per_cycle * rate(parameters.read_producer))
+    grow(machine, flag, ahead, per_cycle * rate(parameters.read_producer, parameters.narrow_read))
     station.done = station.first.done
     _end_mesh(machine, index, index - stations.SEND + stations.RECEIVE, link, tile)
 
@@ -391,7 +391,7 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
     if not parameters.immediate_valid:
         station.total += ahead * per_cycle
         grow(machine, counters + stations.MESH_POPPED + link, ahead, per_cycle)
-    grow(machine, flag, ahead, per_cycle * rate(parameters.write_producer))
+    grow(machine, flag, ahead, per_cycle * rate(parameters.write_producer, parameters.narrow_write))
     station.done = station.first.done
     _end_mesh(machine, index - stations.RECEIVE + stations.SEND, index, link, tile)
 

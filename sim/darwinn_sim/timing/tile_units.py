@@ -403,7 +403,11 @@ def _row_is_written(
 def _gather_ahead(machine: Machine, index: int, parameters: narrow_to_wide.Parameters) -> int:
     """Move the words that nothing can hold up and that do not close the row; return the cycles."""
     station = machine.stations[index]
-    if station.waits_on >= 0 or station.row_closed or parameters.row_loop == 0:
+    if (
+        station.waits_on >= 0
+        or station.row_closed
+        or parameters.row_loop <= parameters.narrow_read.inner
+    ):
         return 0
     per_cycle = machine.rates[0].narrow_to_wide_words_per_cycle
     words = plain_elements(station.first, parameters.narrow_read, parameters.watchers, 0)
@@ -448,7 +452,12 @@ def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     ahead = _spread_ahead(machine, index, parameters) if moved else 0
     end_turn(machine, index, moved, ahead)
     per_cycle = machine.rates[0].wide_to_narrow_words_per_cycle
-    grow(machine, counters + flag, ahead, per_cycle * rate(parameters.producer))
+    grow(
+        machine,
+        counters + flag,
+        ahead,
+        per_cycle * rate(parameters.producer, parameters.narrow_write),
+    )
     if write.done:
         check(machine, index, bool(station.first.done), state.FAULT_WORD_COUNT, 0)
         complete(machine, index, counters + stations.COMPLETED + TileUnit.WIDE_TO_NARROW)
@@ -458,7 +467,7 @@ def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
 def _spread_ahead(machine: Machine, index: int, parameters: WideToNarrow) -> int:
     """Move the words of the row that nothing can hold up; return the cycles that takes."""
     station = machine.stations[index]
-    if station.waits_on >= 0 or parameters.row_loop == 0:
+    if station.waits_on >= 0 or parameters.row_loop <= parameters.narrow_write.inner:
         return 0
     per_cycle = machine.rates[0].wide_to_narrow_words_per_cycle
     step = 1 + parameters.scale_bias

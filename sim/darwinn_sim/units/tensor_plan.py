@@ -179,29 +179,26 @@ def _walk(
 ) -> tuple[int, int]:
     """Fill the arrays for one instruction; return (iterations, segments)."""
     main = states.main
+    traversal.fill(operand, states.narrow_read, instruction.narrow_read)
+    traversal.fill(granule, states.parameter_read, instruction.parameter_read)
     _start(instruction, states)
     reads_first = not instruction.partial_sum_read & 1
     keeps_sum = instruction.partial_sum_read >> 1
     watched = _watched(instruction.watchers)
+    depths = _quiet_depths(instruction, watched)
     zero_point_row = instruction.zero_point_base
     zero_point_moves = False
     starts = True
-    lanes = 0
-    iteration = 0
-    count = 0
+    lanes = iteration = count = 0
     while not main.done:
         waits = main.begins if main.begins & watched else 0
         old_lanes = lanes
-        if main.begins != 1 or instruction.output_block_loop == 0:
-            # A step of loop 0 alone leaves the output block as it is.
+        if (main.begins >> instruction.output_block_loop) & 1:
             lanes = _lanes(main, instruction)
         if starts or waits or zero_point_moves or lanes != old_lanes:
             segment = segments[count]
             count += 1
-            segment.first = iteration
-            segment.waits = waits
-            segment.lanes = lanes
-            segment.starts = starts
+            _open(segment, iteration, waits, lanes, starts)
             segment.zero_point_row = zero_point_row
         else:
             segment = segments[count - 1]
@@ -209,7 +206,10 @@ def _walk(
             segment.continues = reads_first or not (keeps_sum or _is_first(main, instruction))
         sum_address = traversal.address(states.partial_sum, instruction.partial_sum)
         segment.sum_row = sum_address >> 2
-        operand[iteration], granule[iteration] = _operands(instruction, states)
+        if instruction.opcode == INTERPOLATE:
+            offset, granule[iteration] = _tap(main, instruction)
+            operand[iteration] += offset
+        iteration += _leap(instruction, states, segment, depths)
         segment.count += 1
         iteration += 1
 
@@ -218,24 +218,102 @@ def _walk(
         # The sums are complete when the partial-sum traversal moves on (docs/chip-facts.md).
         starts = traversal.address(states.partial_sum, instruction.partial_sum) != sum_address
         last = starts and _is_last(main, instruction)
-        traversal.step_around(states.narrow_read, instruction.narrow_read)
         ended = traversal.step_around(states.parameter_read, instruction.parameter_read)
         segment.parameter_reads += sync.produce(instruction.parameter_read_producer, ended)
         ended = traversal.step(main, instruction.main)
         if starts or main.done:
             segment.ends = 1
             segment.outputs = keeps_sum or last or main.done
-        zero_point_moves = False
-        if instruction.load_parameter_zero_point and (ended >> instruction.output_block_loop) & 1:
-            zero_point_moves = True
+        block_ended = (ended >> instruction.output_block_loop) & 1
+        zero_point_moves = bool(instruction.load_parameter_zero_point and block_ended)
+        if zero_point_moves:
             zero_point_row = _next_zero_point(instruction, zero_point_row)
     return iteration, count
 
 
 @inner
+def _open(segment: Segment, iteration: int, waits: int, lanes: int, starts: bool) -> None:
+    segment.first = iteration
+    segment.waits = waits
+    segment.lanes = lanes
+    segment.starts = starts
+
+
+@inner
+def _quiet_depths(instruction: Parameters, watched: int) -> tuple[int, int]:
+    """Depths of blocks of the main loops and of the partial sums within which nothing happens but
+    multiply and add; 0 where each iteration has to be looked at.
+
+    Watchers, output block and zero point change with the main loops, the run of sums with their
+    address.
+    """
+    if (
+        instruction.opcode == INTERPOLATE
+        or instruction.main.alternate_loop
+        or instruction.partial_sum.alternate_loop
+        or instruction.parameter_read.alternate_loop
+    ):
+        return 0, 0
+    depth = min(instruction.output_block_loop, _lowest(watched))
+    return depth, _still_depth(instruction.partial_sum)
+
+
+@inner
+def _lowest(bits: int) -> int:
+    """Number of the lowest bit that is set; those of depths that there are, if none is."""
+    for number in range(traversal.MAX_LOOPS):
+        if (bits >> number) & 1:
+            return number
+    return traversal.MAX_LOOPS
+
+
+@inner
+def _still_depth(sums: traversal.Parameters) -> int:
+    """The greatest depth of blocks in which a traversal stays at one address."""
+    depth = 0
+    while depth < sums.loops and (sums.step[depth] == 0 or sums.limit[depth] == 0):
+        depth += 1
+    return min(depth, sums.double_loop) if sums.double_offset else depth
+
+
+@inner
+def _leap(
+    instruction: Parameters, states: _Walks, segment: Segment, depths: tuple[int, int]
+) -> int:
+    """Do the iterations before the last one of the quiet blocks; return how many."""
+    iterations = min(
+        traversal.before_end(states.main, instruction.main, depths[0]),
+        traversal.before_end(states.partial_sum, instruction.partial_sum, depths[1]),
+    )
+    if iterations == 0:
+        return 0
+    segment.count += iterations
+    segment.sum_writes += _produced(
+        instruction.partial_sum_producer, states.partial_sum, instruction.partial_sum, iterations
+    )
+    segment.parameter_reads += _produced(
+        instruction.parameter_read_producer,
+        states.parameter_read,
+        instruction.parameter_read,
+        iterations,
+    )
+    traversal.advance(states.main, instruction.main, iterations)
+    traversal.advance(states.partial_sum, instruction.partial_sum, iterations)
+    traversal.advance(states.parameter_read, instruction.parameter_read, iterations)
+    return iterations
+
+
+@inner
+def _produced(
+    producer: sync.Producer, state: traversal.State, parameters: traversal.Parameters, steps: int
+) -> int:
+    """What a producer adds in so many steps."""
+    return traversal.ends(state, parameters, steps, producer.depth) if producer.increment else 0
+
+
+@inner
 def _start(instruction: Parameters, states: _Walks) -> None:
     traversal.start(states.main, instruction.main)
-    traversal.start(states.narrow_read, instruction.narrow_read)
     traversal.start(states.parameter_read, instruction.parameter_read)
     traversal.start(states.partial_sum, instruction.partial_sum)
 
@@ -247,19 +325,6 @@ def _watched(watchers: sync.Watchers) -> int:
     for k in range(watchers.count):
         depths |= 1 << watchers.depth[k]
     return depths
-
-
-@inner
-def _operands(instruction: Parameters, states: _Walks) -> tuple[int, int]:
-    """Byte address of the activations, and granule of the parameters, of the present iteration.
-
-    An interpolation has its weight in the place of the granule.
-    """
-    operand = traversal.address(states.narrow_read, instruction.narrow_read)
-    if instruction.opcode == INTERPOLATE:
-        offset, weight = _tap(states.main, instruction)
-        return operand + offset, weight
-    return operand, traversal.address(states.parameter_read, instruction.parameter_read)
 
 
 @inner

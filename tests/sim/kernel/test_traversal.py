@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.codec import decode
@@ -160,6 +161,75 @@ def test_a_traversal_that_goes_around_repeats_itself(case: tuple[str, str, Walk]
             traversal.step_around(position, parameters)
         rounds.append(addresses)
     assert rounds[0] == rounds[1] == [e.address for e in drawn.elements(instruction, name)]
+
+
+def fields_of(position: Any) -> dict[str, Any]:
+    """Where a traversal stands, what is remembered of earlier prologues aside."""
+    names = ("index", "address", "second", "begins", "done")
+    return {name: position[name].tolist() for name in names}
+
+
+@constrained_random(300)
+@given(cases(), st.data())
+def test_many_steps_at_once_are_those_steps(case: tuple[str, str, Walk], data: Any) -> None:
+    """From any element: plain steps that are skipped, and a leap to the end of a block."""
+    instruction, name, drawn = case
+    parameters = lowered(instruction, name, drawn.fields(instruction, name), drawn.target)
+    length = len(drawn.elements(instruction, name))
+    slowly: Any = traversal.State.zeros(1)[0]
+    traversal.start(slowly, parameters)
+    for _ in range(data.draw(st.integers(0, length - 1))):
+        traversal.step(slowly, parameters)
+    if parameters["prologue_length"] == 0 and parameters["alternate_loop"] == 0:
+        check_leap(slowly.copy(), parameters, data)
+    quickly = slowly.copy()
+    plain = traversal.plain_steps(slowly, parameters)
+    steps = data.draw(st.integers(0, plain))
+    traversal.skip(quickly, parameters, steps)
+    for _ in range(steps):
+        assert traversal.step(slowly, parameters) == traversal.single_blocks(parameters)
+    assert fields_of(quickly) == fields_of(slowly)
+    if steps == plain and not slowly["prologue_left"]:
+        # The next one ends more than that: none is left.
+        assert traversal.step(slowly, parameters) != traversal.single_blocks(parameters) or (
+            plain == 0
+        )
+
+
+def check_leap(slowly: Any, parameters: Any, data: Any) -> None:
+    """To the last element of a block, and so many of its inner blocks end on the way."""
+    depth = data.draw(st.integers(0, traversal.MAX_LOOPS))
+    quickly = slowly.copy()
+    steps = traversal.before_end(quickly, parameters, depth)
+    counted = data.draw(st.integers(0, traversal.MAX_LOOPS))
+    expected = traversal.ends(quickly, parameters, steps, counted)
+    if steps:
+        traversal.advance(quickly, parameters, steps)
+    ended = 0
+    for _ in range(steps):
+        bits = traversal.step(slowly, parameters)
+        assert not bits >> depth & 1
+        ended += bits >> counted & 1
+    assert fields_of(quickly) == fields_of(slowly)
+    assert ended == expected
+    assert traversal.step(slowly, parameters) >> depth & 1
+
+
+@constrained_random(300)
+@given(cases(), st.integers(1, 3), st.integers(0, 5))
+def test_addresses_are_filled_in_as_they_are_walked(
+    case: tuple[str, str, Walk], rounds: int, more: int
+) -> None:
+    """Fewer than a pass, several, or a pass and a half; nothing beyond the array is touched."""
+    instruction, name, drawn = case
+    parameters = lowered(instruction, name, drawn.fields(instruction, name), drawn.target)
+    walked = [e.address for e in drawn.elements(instruction, name)]
+    count = max(1, rounds * len(walked) // 2 + more)
+    position: Any = traversal.State.zeros(1)[0]
+    addresses = np.full(count + 2, -77, np.int64)
+    traversal.fill(addresses[1:-1], position, parameters)
+    assert addresses[1:-1].tolist() == (walked * (count // len(walked) + 1))[:count]
+    assert addresses[0] == addresses[-1] == -77
 
 
 @pytest.mark.parametrize(
