@@ -11,6 +11,7 @@ from darwinn_formats.limits import Limits, limits
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.pool import Result, Work, perform_within
+from darwinn_testbench.regression.turns import turn
 
 _CONNECT_SECONDS = 20
 
@@ -82,7 +83,8 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
 
 
 def _perform_each(tasks: list[Work[Result]], allowed: Limits) -> list[Result]:
-    return [perform_within(allowed, task) for task in tasks]
+    with turn():
+        return [perform_within(allowed, task) for task in tasks]
 
 
 def _results(future: Any, found: Any, tasks: list[Work[Result]]) -> list[Result]:
