@@ -11,7 +11,6 @@ from darwinn_formats.limits import Limits, limits
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.pool import Result, Work, perform_within
-from darwinn_testbench.regression.turns import turn
 
 _CONNECT_SECONDS = 20
 
@@ -83,8 +82,7 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
 
 
 def _perform_each(tasks: list[Work[Result]], allowed: Limits) -> list[Result]:
-    with turn():
-        return [perform_within(allowed, task) for task in tasks]
+    return [perform_within(allowed, task) for task in tasks]
 
 
 def _results(future: Any, found: Any, tasks: list[Work[Result]]) -> list[Result]:
