@@ -37,8 +37,8 @@ class Proof:
         parameters: of the wrapper, where they are not its own defaults.
         bound: cycles from the first of reset on in which the properties hold; 0: always, which is
             proved by induction.
-        apart: each assertion is proved by itself, behind a cycle in which all hold, which the solver
-            finds easier than all at once.
+        apart: each assertion is proved by itself, behind a cycle in which all hold; that is easier
+            than all at once.
         nightly: it takes too long for the gate.
         within: cycles in which a fault must show.
     """
@@ -373,6 +373,17 @@ _RING = (
         "assert_never_idle",
         "a free bus takes up a row that can be sent at once; it takes CyclesPerRow cycles",
         Edit("ring_bus.sv", "LeftBits'(CyclesPerRow - «2»)", "1"),
+    ),
+    Property(
+        "assert_served_when_alone",
+        "a row whose receivers have room arrives within 2 CyclesPerRow cycles if nobody before it "
+        "can send meanwhile",
+        Edit("ring_bus.sv", "«int s = Senders - 1; s >= 0; s--»", "int s = 0; s < Senders; s++"),
+    ),
+    Property(
+        "assert_overtaken_once",
+        "otherwise it waits for rows of those before it, and for one of those behind it at most",
+        Edit("ring_bus.sv", "«int s = Senders - 1; s >= 0; s--»", "int s = 0; s < Senders; s++"),
     ),
     Property(
         "assert_token",

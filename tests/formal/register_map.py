@@ -1,5 +1,5 @@
-"""The register table as a package for proofs: which offsets the host may read and write, and which bits
-keep what it writes there."""
+"""The register table as a package for proofs: which offsets the host may read and write, and which
+bits keep what it writes there."""
 
 from __future__ import annotations
 

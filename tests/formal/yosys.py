@@ -1,9 +1,9 @@
 """A design in yosys: elaborated once by its slang front end, then asked one question after another.
 
 A question is answered by yosys' own temporal induction with MiniSat. ``prove`` asks whether all
-assertions hold in every state that can be reached, ``follow`` whether one of them holds in the cycle
-behind any in which all do; ``refute`` and ``reach`` look for a way from reset to a state in which
-one assertion does not hold, or one cover does. Whatever is not reset, and
+assertions hold in every state that can be reached, ``follow`` whether one of them holds in the
+cycle behind any in which all do; ``refute`` and ``reach`` look for a way from reset to a state in
+which one assertion does not hold, or one cover does. Whatever is not reset, and
 every input, has any value; memories begin with any contents.
 """
 
