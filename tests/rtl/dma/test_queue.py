@@ -77,9 +77,19 @@ def test_answers_that_are_matched_by_their_order_are_noticed() -> None:
             assert text.count(old) == 1
             text = text.replace(old, new)
         (copy / "host" / "bus_share.sv").write_text(text)
+        test = f"{Path(__file__)}::test_transfers_beside_the_queue[8-40]"
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
-            + [f"{Path(__file__)}::test_transfers_beside_the_queue[8-40]"],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:xdist",
+                "-p",
+                "no:cacheprovider",
+                test,
+            ],
             env={**os.environ, SOURCES_VARIABLE: str(copy)},
             capture_output=True,
             text=True,
