@@ -136,7 +136,9 @@ def build_root() -> Path:
 
 
 def generate(folder: Path, design: Design) -> list[Path]:
-    """Write the generated sources that ``design`` needs; return their paths, packages first."""
+    """Write the generated sources that ``design`` needs; return their paths, packages first. The
+    header of its C++ sources stands beside them."""
+    _write_if_changed(folder / parameters.HEADER, parameters.header())
     packages = {
         systemverilog.PACKAGE: systemverilog.package(),
         **parameters.packages(),
@@ -367,6 +369,7 @@ def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
     command = [
         *("verilator", *VERILATOR_ARGUMENTS, *search_arguments()),
         *_instruments(design),
+        *("-CFLAGS", f"-I{Path(output.name).parent}"),  # the generated header
         *arguments,
     ]
     if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
