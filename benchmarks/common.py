@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from darwinn_testbench.rtl import toolchain
+
 MIB = 1 << 20
 
 _P = ParamSpec("_P")
@@ -40,6 +42,14 @@ def corpus(folder: str) -> Path:
 def compiled(name: str) -> Path:
     """A compiled model of the corpus."""
     return corpus("darwinn") / f"{name}_edgetpu.tflite"
+
+
+def require_rtl_toolchain() -> None:
+    """Exit with 2, and say what to install, where the RTL cannot be built."""
+    missing = toolchain.missing()
+    if missing:
+        print("no RTL toolchain: " + "; ".join(missing), file=sys.stderr)
+        sys.exit(2)
 
 
 def seconds_of(action: Callable[[], object], repeat: int) -> list[float]:

@@ -32,7 +32,7 @@ from darwinn_testbench.rtl.dma.runs import FOLDER_VARIABLE, play, workload_desig
 from darwinn_testbench.rtl.dma.workload import DEFAULT_WINDOW, Workload
 from darwinn_testbench.rtl.dma.workload_playing import IDLE_VARIABLE
 
-from benchmarks.common import machine
+from benchmarks.common import machine, require_rtl_toolchain
 from benchmarks.figures import keep_figures
 
 BUSY_SHARE = 1 / 12
@@ -136,10 +136,7 @@ def main() -> int:
     parser.add_argument("--idle", type=int, default=2_000_000, metavar="CYCLES")
     parser.add_argument("--repeat", type=int, default=3, metavar="N")
     options = parser.parse_args()
-    lines = toolchain.missing()
-    if lines:
-        print("no RTL toolchain: " + "; ".join(lines), file=sys.stderr)
-        return 2
+    require_rtl_toolchain()
     chosen = workload(options.mebibytes << 20)
     program = plain_main()
     plain, harness = [], []

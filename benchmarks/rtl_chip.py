@@ -24,11 +24,10 @@ from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.compiler import sample
-from darwinn_testbench.rtl import toolchain
 from darwinn_testbench.rtl.chip.engine import RtlAccelerator
 from darwinn_testbench.rtl.chip.player import ChipPlayer
 
-from benchmarks.common import compiled, machine
+from benchmarks.common import compiled, machine, require_rtl_toolchain
 
 BOUND = 30_000
 """Least cycles per processor second of an inference: three times what it was, on the slower of two
@@ -92,10 +91,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=3, metavar="N")
     parser.add_argument("--idle", type=int, default=1_000_000, metavar="CYCLES")
     options = parser.parse_args()
-    lines = toolchain.missing()
-    if lines:
-        print("no RTL toolchain: " + "; ".join(lines), file=sys.stderr)
-        return 2
+    require_rtl_toolchain()
     print(machine())
     print(f"{'thousand cycles per second':<44} {'cycles':>10} {'wall':>10} {'processor':>10}")
     player = ChipPlayer()

@@ -11,6 +11,7 @@
 
 #include "Vchip_player.h"
 #include "Vchip_player___024root.h"
+#include "chip_sizes.h"
 #include "messages.h"
 #include "verilated.h"
 #if VM_COVERAGE
@@ -71,8 +72,8 @@ struct Status {
     uint32_t units_idle;
     uint32_t tiles_idle;
     uint32_t tile_units_idle[5];
-    uint16_t scalar_flags[9];
-    uint16_t tile_flags[16][19];
+    uint16_t scalar_flags[chip_sizes::ScalarFlags];
+    uint16_t tile_flags[chip_sizes::Tiles][chip_sizes::TileFlags];
 };
 
 // Random stalls: the state of xorshift64, 0 for none.

@@ -6,17 +6,19 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "Vtile.h"
+#include "chip_sizes.h"
 #include "svdpi.h"
 #include "verilated.h"
 
 namespace {
 
-constexpr unsigned LINKS = 4;
-constexpr unsigned MOST_TILES = 16;
-constexpr unsigned FLAG_BYTES = 19 * sizeof(uint16_t);
+constexpr unsigned MOST_TILES = chip_sizes::Tiles;
+constexpr unsigned FLAG_BYTES = chip_sizes::TileFlags * sizeof(uint16_t);
+constexpr unsigned LINKS = sizeof(std::declval<Vtile&>().tile2mesh_word_data) / sizeof(uint32_t);
 
 using Row = std::remove_reference_t<decltype(Vtile::tile2ring_row_data)>;
 

@@ -3,7 +3,9 @@
 
 module registers
   import dma_pkg::*;
-(
+#(
+    parameter int PageTableEntries = 8192
+) (
     input logic clk,
     input logic rst_n,
 
@@ -59,7 +61,7 @@ module registers
     output logic             fatal_error_control
 );
 
-  localparam int PageTableEntries = 8192;
+  localparam int EntryBits = $clog2(PageTableEntries);
   localparam logic [1:0] CommandRun = 2'd1;
   localparam logic [1:0] CommandHalt = 2'd2;
 
@@ -257,11 +259,11 @@ module registers
   // The page table serves the instruction queue; for descriptors the harness's window takes the place
   // of translation.
   logic [63:0] page_table[PageTableEntries];
-  logic [12:0] entry;
+  logic [EntryBits-1:0] entry;
   logic [63:0] entry_read;
   logic read_done;
   logic write_done;
-  assign entry = hwif_out.page_table.addr[15:3];
+  assign entry = EntryBits'(hwif_out.page_table.addr[15:3]);
   assign hwif_in.page_table.rd_data = entry_read;
   assign hwif_in.page_table.rd_ack = read_done;
   assign hwif_in.page_table.wr_ack = write_done;
@@ -271,7 +273,7 @@ module registers
           (hwif_out.page_table.wr_data & hwif_out.page_table.wr_biten);
     end
     entry_read <= page_table[entry];
-    table2queue_entry <= page_table[queue2table_entry];
+    table2queue_entry <= page_table[EntryBits'(queue2table_entry)];
     read_done <= rst_n && hwif_out.page_table.req && !hwif_out.page_table.req_is_wr;
     write_done <= rst_n && hwif_out.page_table.req && hwif_out.page_table.req_is_wr;
   end

@@ -28,7 +28,7 @@ from darwinn_testbench.rtl.build import source
 
 from benchmarks.figures import keep_figures
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
-from tests.formal.yosys import Answer, DesignRefused, Question, ask
+from tests.formal.yosys import Answer, DesignRefused, Question, Reply, ask, assertions
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,36 @@ class Result:
         return "\n".join([words, *(f"{'':<22} {each.upper()[0]}{each[1:]}" for each in bad)])
 
 
+def _asked(proof: Proof) -> list[Question]:
+    """The questions whose answers prove ``proof``."""
+    if not proof.apart:
+        return [Question("prove", "", proof.bound or INDUCTION, induction=not proof.bound)]
+    labels = assertions(proof.wrapper)
+    return [
+        Question("prove", "", 1),
+        *(Question("follow", label, 1, given=labels) for label in labels),
+    ]
+
+
+def _joined(replies: Sequence[Reply]) -> Reply:
+    """One for all: what begins well and follows in each part holds always."""
+    first, *steps = replies
+    if first.answer == Answer.BOUNDED and steps:
+        good = all(step.answer == Answer.PROVED for step in steps)
+        return Reply(Answer.PROVED if good else Answer.UNKNOWN, first.cycles)
+    return first
+
+
 def perform(proof: Proof, out: Path | None = None) -> Result:
     """Prove a proof's properties, reach its covers, and find its faults."""
     with tempfile.TemporaryDirectory() as folder:
-        cycles = proof.bound or INDUCTION
-        questions = [
-            Question("prove", "", cycles, induction=not proof.bound),
-            *(Question("reach", label, proof.within) for label in proof.covers),
-        ]
+        asked = _asked(proof)
+        covers = [Question("reach", label, proof.within) for label in proof.covers]
         work = out / proof.name if out else Path(folder) / "proof"
-        (proved, *reached), seconds = ask(
-            proof.wrapper, proof.parameters, questions, work, traces=out is not None
+        replies, seconds = ask(
+            proof.wrapper, proof.parameters, [*asked, *covers], work, traces=out is not None
         )
+        proved, reached = _joined(replies[: len(asked)]), replies[len(asked) :]
         missed = []
         for number, each in enumerate(proof.properties):
             text = source(each.fault.file).read_text()

@@ -37,6 +37,8 @@ class Proof:
         parameters: of the wrapper, where they are not its own defaults.
         bound: cycles from the first of reset on in which the properties hold; 0: always, which is
             proved by induction.
+        apart: each assertion is proved by itself, behind a cycle in which all hold; that is easier
+            than all at once.
         nightly: it takes too long for the gate.
         within: cycles in which a fault must show.
     """
@@ -47,6 +49,7 @@ class Proof:
     covers: tuple[str, ...]
     parameters: Mapping[str, int] = field(default_factory=dict)
     bound: int = 0
+    apart: bool = False
     nightly: bool = False
     within: int = 24
 
@@ -372,6 +375,17 @@ _RING = (
         Edit("ring_bus.sv", "LeftBits'(CyclesPerRow - «2»)", "1"),
     ),
     Property(
+        "assert_served_when_alone",
+        "a row whose receivers have room arrives within 2 CyclesPerRow cycles if nobody before it "
+        "can send meanwhile",
+        Edit("ring_bus.sv", "«int s = Senders - 1; s >= 0; s--»", "int s = 0; s < Senders; s++"),
+    ),
+    Property(
+        "assert_overtaken_once",
+        "otherwise it waits for rows of those before it, and for one of those behind it at most",
+        Edit("ring_bus.sv", "«int s = Senders - 1; s >= 0; s--»", "int s = 0; s < Senders; s++"),
+    ),
+    Property(
         "assert_token",
         "a token goes with its row, on its channel",
         Edit("ring_bus.sv", "passes ? row.channel == «1'(c)»", "1'(!c)"),
@@ -595,6 +609,57 @@ _ARBITER = (
     ),
 )
 
+_STREAM = (
+    Property(
+        "assert_beat_stays",
+        "a beat stays as it is until it is taken",
+        Edit("read_stream.sv", ".pop_ready («stream_ready»)", "1'b1"),
+    ),
+    Property(
+        "assert_beat_has_bytes",
+        "it has bytes, and zeros behind them",
+        Edit("read_stream.sv", "!response_error && «CountBits'(i) < arriving.count»", "1'b1"),
+    ),
+    Property(
+        "assert_offers_what_came",
+        "what has come is offered, also words that came with an error",
+        Edit(
+            "read_stream.sv",
+            ".push_valid(«response_valid»), .push_ready(beat_ready)",
+            "response_valid && !response_error",
+        ),
+    ),
+    Property(
+        "assert_has_room",
+        "a burst is asked for only when its words have room",
+        Edit("read_stream.sv", "RoomBits'(BufferBeats) - «reserved»", "'0"),
+    ),
+    Property(
+        "assert_address",
+        "each byte is asked for where it lies",
+        Edit("read_stream.sv", "ask_address + «AddressBits'(burst_bytes)»", "40'(DataBytes)"),
+    ),
+    Property(
+        "assert_unchanged",
+        "every byte leaves in its turn, unchanged, or as 0 if its word came with an error",
+        Edit("read_stream.sv", "response_data >> «{offset, 3'b000}»", "{offset[0], 3'b000}"),
+    ),
+    Property(
+        "assert_in_order",
+        "descriptors leave one after another, each once",
+        Edit(
+            "read_stream.sv",
+            "expected_ready = !receiving || (response_valid && «arriving.last»)",
+            "1'b1",
+        ),
+    ),
+    Property(
+        "assert_ends_with_its_last_byte",
+        "a descriptor ends when its last byte is given",
+        Edit("read_stream.sv", "arriving.last = receive_left «<=» in_word", "<"),
+    ),
+)
+
 _ENGINE = (
     Property(
         "assert_fence_waits",
@@ -640,6 +705,63 @@ _ENGINE = (
         "the register counts all that have ended",
         Edit(
             "dma_engine.sv", "completed <= completed + «done_now»", "32'(dma2monitor_done_valid[0])"
+        ),
+    ),
+)
+
+_REGISTERS = (
+    Property(
+        "assert_answer_stays",
+        "an answer to the host stays as it is until it is taken",
+        Edit("registers.sv", "«.s_axil_bready», .s_axil_bvalid", ".s_axil_bready(1'b1)"),
+    ),
+    Property(
+        "assert_answers_requests",
+        "answers come in the order in which requests are performed, one for each, and no other",
+        Edit("registers.sv", "page_table.rd_ack = «read_done»", "1'b1"),
+    ),
+    Property(
+        "assert_performs",
+        "a request is performed once, a write when its word has come, and without others at once",
+        Edit("registers.sv", "«.s_axil_wvalid», .s_axil_wdata", ".s_axil_wvalid(1'b1)"),
+    ),
+    Property(
+        "assert_answers_soon",
+        "it is answered in the next cycle, or in the one after that (page table)",
+        Edit(
+            "registers.sv",
+            "read_done <= rst_n && hwif_out.page_table.req && «!hwif_out.page_table.req_is_wr»",
+            "1'b0",
+        ),
+    ),
+    Property(
+        "assert_fails",
+        "the answer is an error at unknown offsets and to writes of what can only be read, and at "
+        "no other",
+        Edit("registers.sv", "«.s_axil_rresp», .hwif_in", ".s_axil_rresp()"),
+    ),
+    Property(
+        "assert_reads_what_was_written",
+        "a register reads as what was last written to each of its bytes, and after reset as the "
+        "table says",
+        Edit("registers.sv", ".s_axil_wstrb(«s_axil_wstrb»)", "8'hff"),
+    ),
+    Property(
+        "assert_event_stays",
+        "an event sets its status bit, whatever the host clears in that cycle",
+        Edit(
+            "registers.sv",
+            "interrupt_1.hwset = «set_host[1]»",
+            "set_host[1] && !block.axil_aw_accept",
+        ),
+    ),
+    Property(
+        "assert_cleared_by_the_host",
+        "a status bit falls when the host writes, not by itself",
+        Edit(
+            "registers.sv",
+            "fatal_error_status = «hwif_out.fatal_err_int_status.pending.value»",
+            "hwif_out.fatal_err_int_status.pending.value && !paused",
         ),
     ),
 )
@@ -739,6 +861,14 @@ PROOFS = (
         for width in (8, 32)
     ),
     Proof(
+        "registers",
+        "registers_proof",
+        _REGISTERS,
+        ("cover_both", "cover_read", "cover_page", "cover_fails"),
+        nightly=True,
+        within=10,
+    ),
+    Proof(
         "dma_engine",
         "engine_proof",
         _ENGINE,
@@ -746,6 +876,16 @@ PROOFS = (
         {"DataBytes": 4},
         nightly=True,
         within=6,
+    ),
+    Proof(
+        "read_stream",
+        "stream_proof",
+        _STREAM,
+        ("cover_second_burst", "cover_behind_another", "cover_full"),
+        {"DataBytes": 4, "MaxBurst": 2, "SizeBits": 8},
+        apart=True,
+        nightly=True,
+        within=12,
     ),
     Proof(
         "dma_writer",

@@ -14,7 +14,7 @@ from weaving import Edit
 from tests.formal import area
 from tests.formal.__main__ import Result, main, perform, table
 from tests.formal.proofs import PROOFS, Proof, Property
-from tests.formal.yosys import WRAPPERS, Answer, DesignRefused, Question, Reply, ask
+from tests.formal.yosys import WRAPPERS, Answer, DesignRefused, Question, Reply, ask, assertions
 
 ROOT = Path(__file__).parents[2]
 PLANNER = next(proof for proof in PROOFS if proof.name == "planner-8")
@@ -63,6 +63,25 @@ def test_what_does_not_hold_is_said_with_its_cycle_and_its_waves(tmp_path: Path)
     result = Result("planner-8", "burst_planner", 6, reply.answer, reply.cycles, (), (), 0.1)
     assert not result.good
     assert "DOES NOT HOLD in cycle 1" in result.line()
+
+
+def test_an_assertion_by_itself_needs_the_lemmas_behind_it(tmp_path: Path) -> None:
+    require_yosys()
+    labels = assertions("transfer_proof")
+    assert labels == ("assert_sum", "lemma_follows", "assert_moves", "lemma_left")
+    answers = [
+        reply.answer
+        for given in (labels, ("assert_sum", "assert_moves"))
+        for reply in ask(
+            "transfer_proof",
+            {"DataBytes": 4, "MaxBurst": 2},
+            [Question("follow", "assert_sum", 1, given=given)],
+            tmp_path / str(len(given)),
+        )[0]
+    ]
+    assert answers == [Answer.PROVED, Answer.UNKNOWN]
+    transfer = next(proof for proof in PROOFS if proof.name == "transfer")
+    assert perform(replace(transfer, apart=True)).holds == Answer.PROVED
 
 
 def test_a_fault_that_changes_nothing_is_not_found() -> None:

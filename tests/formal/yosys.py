@@ -1,8 +1,9 @@
 """A design in yosys: elaborated once by its slang front end, then asked one question after another.
 
 A question is answered by yosys' own temporal induction with MiniSat. ``prove`` asks whether all
-assertions hold in every state that can be reached; ``refute`` and ``reach`` look for a way from
-reset to a state in which one assertion does not hold, or one cover does. Whatever is not reset, and
+assertions hold in every state that can be reached, ``follow`` whether one of them holds in the
+cycle behind any in which all do; ``refute`` and ``reach`` look for a way from reset to a state in
+which one assertion does not hold, or one cover does. Whatever is not reset, and
 every input, has any value; memories begin with any contents.
 """
 
@@ -18,6 +19,8 @@ from pathlib import Path
 
 from darwinn_testbench.rtl.build import Design, generate, source_folder
 
+from tests.formal import register_map
+
 WRAPPERS = Path(__file__).with_name("wrappers")
 """Modules that hold the properties, each around what it proves them of."""
 
@@ -30,6 +33,13 @@ module \$cover (input A, input EN);
 endmodule
 """
 """A cover is reached where the assertion that it never is fails."""
+
+_HELD = r"""
+module \$assert (input A, input EN);
+  wire \_TECHMAP_REPLACE_.held = A || !EN;
+endmodule
+"""
+"""An assertion as a wire that says whether it holds."""
 
 _READY = """\
 hierarchy -top {top}
@@ -74,15 +84,25 @@ class Answer(StrEnum):
 @dataclass(frozen=True)
 class Question:
     """What to ask: ``prove`` of all assertions, ``refute`` of the one with this ``label``,
-    ``reach`` of that cover; over how many cycles, and whether by induction."""
+    ``reach`` of that cover; over how many cycles, and whether by induction. ``follow`` asks of the
+    one with this ``label`` behind a cycle in which ``given`` hold."""
 
     kind: str
     label: str
     cycles: int
     induction: bool = False
+    given: tuple[str, ...] = ()
 
     def script(self, trace: Path | None) -> str:
         """Commands of yosys that ask it; a way that is found is written to ``trace`` as waves."""
+        if self.kind == "follow":
+            given = " ".join(f"-set-at 1 {label}.held 1" for label in self.given)
+            return (
+                f"log ASKED {self.kind} {self.label}\ndesign -load ready\nchformal -cover -remove\n"
+                f"techmap -map {{held}}\nsetattr -unset init w:*\n"
+                f"sat -seq 2 {given} -prove {self.label}.held 1 -prove-skip 1 -set-assumes"
+                f" -timeout {SECONDS}\n"
+            )
         chosen = {
             "prove": "chformal -cover -remove\n",
             "refute": f"chformal -cover -remove\ndelete t:$assert n:{self.label} %d\n",
@@ -116,6 +136,7 @@ class DesignRefused(Exception):
 
 _ANSWERS = (
     (r"Induction step proven: SUCCESS!", Answer.PROVED),
+    (r"SAT proof finished - no model found: SUCCESS!", Answer.PROVED),
     (r"proved base case for \d+ steps: SUCCESS!", Answer.BOUNDED),
     (r"model found for base case: FAIL!", Answer.FOUND),
 )
@@ -143,8 +164,9 @@ def ask(
     with ``traces`` it keeps the waves of what is found. Raises :class:`DesignRefused`.
     """
     work.mkdir(parents=True, exist_ok=True)
-    covers = work / "covers.v"
-    covers.write_text(_COVERS)
+    maps = {"{covers}": (work / "covers.v", _COVERS), "{held}": (work / "held.v", _HELD)}
+    for path, text in maps.values():
+        path.write_text(text)
     words = " ".join(
         [
             *("read_slang -j 1 -D SYNTHESIS --top", top),
@@ -155,16 +177,22 @@ def ask(
         ]
     )
     script = work / "script.ys"
-    asked = [
-        question.script(work / f"{question.label or top}.vcd" if traces else None).replace(
-            "{covers}", str(covers)
-        )
+    asked = "\n".join(
+        question.script(work / f"{question.label or top}.vcd" if traces else None)
         for question in questions
-    ]
-    script.write_text("\n".join([words, _READY.format(top=top), *asked]))
+    )
+    for name, (path, _) in maps.items():
+        asked = asked.replace(name, str(path))
+    script.write_text("\n".join([words, _READY.format(top=top), asked]))
     log, seconds = run_script(script)
     _, *sections = re.split(r"^ASKED .*$", log, flags=re.MULTILINE)
     return [_reply(section) for section in sections], seconds
+
+
+def assertions(top: str) -> tuple[str, ...]:
+    """The labels of what wrapper ``top`` asserts."""
+    text = (WRAPPERS / f"{top}.sv").read_text()
+    return tuple(re.findall(r"\b((?:assert|lemma)_\w+) *:", text))
 
 
 def folders() -> list[Path]:
@@ -174,11 +202,13 @@ def folders() -> list[Path]:
 
 def sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
     """Packages, the wrapper, and what is changed; yosys finds the other modules by their names."""
-    read = [
-        *generate(work, Design(top)),
-        *sorted((source_folder() / "pkg").glob("*.sv")),
-        WRAPPERS / f"{top}.sv",
-    ]
+    wrapper = WRAPPERS / f"{top}.sv"
+    registers = register_map.PACKAGE in wrapper.read_text()
+    read = generate(work, Design(top, registers=registers))
+    if registers:
+        read.append(work / f"{register_map.PACKAGE}.sv")
+        read[-1].write_text(register_map.package())
+    read += [*sorted((source_folder() / "pkg").glob("*.sv")), wrapper]
     for name, text in changed.items():
         (work / name).write_text(text)
     return [

@@ -8,7 +8,7 @@ from darwinn_sim import chip
 from darwinn_sim.timing.description import chip_description
 from darwinn_testbench.rtl.build import source_files
 from darwinn_testbench.rtl.harness import HarnessDescription
-from darwinn_testbench.rtl.parameters import packages
+from darwinn_testbench.rtl.parameters import header, packages
 
 
 def constants(package: str) -> dict[str, int]:
@@ -25,6 +25,11 @@ def test_constants_are_those_of_the_models() -> None:
     assert of_the_harness["RingRowCycles"] == event_model.ring_row_cycles.value
     assert of_the_harness["DataBytes"] == event_model.link_word_bytes.value
     assert of_the_harness["OutstandingReads"] == HarnessDescription().outstanding_reads
+
+
+def test_the_header_has_the_constants_of_the_package() -> None:
+    found = re.findall(r"constexpr int (\w+) = (\d+);", header())
+    assert {name: int(value) for name, value in found} == constants("chip_pkg")
 
 
 def test_every_size_of_the_harness_is_taken() -> None:

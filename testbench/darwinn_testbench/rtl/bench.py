@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import cocotb
+from cocotb.clock import Clock
 from cocotb.handle import Immediate
 from cocotb.triggers import RisingEdge
 from cocotb.utils import get_sim_steps
@@ -55,9 +56,14 @@ class Bench:
         Without ``counting`` Python is not woken in every cycle, and ``cycle`` stays 0.
         """
         self.log.info("seed %d", self.seed)
-        # The program around the simulation makes it: cocotb's own takes two callbacks a cycle.
-        half = get_sim_steps(PERIOD_NS // 2, "ns")
-        ctypes.CDLL(None).simulation_clock(ctypes.c_uint64(half))
+        # The program around the simulation makes it, if it is ours: cocotb's takes two callbacks a
+        # cycle.
+        program = ctypes.CDLL(None)
+        if hasattr(program, "simulation_clock"):
+            half = get_sim_steps(PERIOD_NS // 2, "ns")
+            program.simulation_clock(ctypes.c_uint64(half))
+        else:
+            Clock(self.clk, PERIOD_NS, "ns").start(start_high=False)
         if counting:
             cocotb.start_soon(self._count())
 

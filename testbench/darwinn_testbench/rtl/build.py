@@ -93,7 +93,9 @@ class Design:
     ``registers`` says whether the generated register block is part of it, ``c_sources`` are file
     names of C++ sources, and ``blocks`` modules that these simulate by themselves (without waves),
     as a class for each. ``defines`` are known to the preprocessor. ``seen`` are signals
-    within (module, name) that cocotb may read besides the ports.
+    within (module, name) that cocotb may read besides the ports; with ``internals`` it may read and
+    write every signal, in a slower simulation. With ``stock_main`` the program around it is that of
+    cocotb in place of ours: slower, and without C++ sources that need ours.
     """
 
     top: str
@@ -105,13 +107,17 @@ class Design:
     coverage: bool = False
     defines: tuple[str, ...] = ()
     seen: tuple[tuple[str, str], ...] = ()
+    internals: bool = False
+    stock_main: bool = False
 
     @property
     def key(self) -> str:
         """Name of the build folder: different for designs that must not share one."""
         # What make has noted down of a build are the paths of what it was made from.
         made_from = (sys.version, toolchain.verilator_root(), source_folder())
-        kind = (self.waves, self.coverage, *self.defines, *self.seen)
+        kind: tuple[object, ...] = (self.waves, self.coverage, *self.defines, *self.seen)
+        # Such builds are told apart from others, which keep the names that they have.
+        kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
         text = repr((self.parameters, self.c_sources, *kind, *made_from))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -130,7 +136,9 @@ def build_root() -> Path:
 
 
 def generate(folder: Path, design: Design) -> list[Path]:
-    """Write the generated sources that ``design`` needs; return their paths, packages first."""
+    """Write the generated sources that ``design`` needs; return their paths, packages first. The
+    header of its C++ sources stands beside them."""
+    _write_if_changed(folder / parameters.HEADER, parameters.header())
     packages = {
         systemverilog.PACKAGE: systemverilog.package(),
         **parameters.packages(),
@@ -229,13 +237,23 @@ def as_asked(design: Design) -> Design:
 def _instruments(design: Design) -> tuple[str, ...]:
     """Verilator's options for what a simulation writes besides its log, or does otherwise."""
     waves = ("--trace-fst",) if design.waves else ()
+    internals = ("--public-flat-rw",) if design.internals else ()
     coverage = ("--coverage-line", "--coverage-toggle") if design.coverage else ()
-    return (*waves, *coverage, *(f"+define+{name}" for name in design.defines))
+    return (*waves, *coverage, *internals, *(f"+define+{name}" for name in design.defines))
 
 
 def simulation_argument() -> str:
     """The further argument that the environment asks for, or nothing."""
     return os.environ.get(ARGUMENT_VARIABLE, "")
+
+
+def _main(design: Design) -> Path:
+    """The program around the simulation."""
+    from cocotb_tools.config import share_dir
+
+    if not design.stock_main:
+        return source(_MAIN)
+    return Path(share_dir) / "lib" / "verilator" / "verilator.cpp"
 
 
 @cache
@@ -261,7 +279,8 @@ def build(design: Design) -> Path:
             *blocks,
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
             *map(str, (_port_access(folder, design), *packages, top)),
-            *(str(source(name)) for name in (_MAIN, *design.c_sources)),
+            str(_main(design)),
+            *(str(source(name)) for name in design.c_sources),
             design=design,
             output=output,
         )
@@ -350,6 +369,7 @@ def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
     command = [
         *("verilator", *VERILATOR_ARGUMENTS, *search_arguments()),
         *_instruments(design),
+        *("-CFLAGS", f"-I{Path(output.name).parent}"),  # the generated header
         *arguments,
     ]
     if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
@@ -399,6 +419,7 @@ def simulate(
                 "+verilator+rand+reset+2",
                 f"+verilator+seed+{1 + seed % 0x7FFFFFFE}",
                 *filter(None, [simulation_argument()]),
+                *(["--trace"] if design.waves and design.stock_main else []),
             ],
             log_file=log,
         )

@@ -1,4 +1,4 @@
-"""Constants of the chip and sizes of the harness as SystemVerilog packages.
+"""Constants of the chip and sizes of the harness as SystemVerilog packages, and as a C++ header.
 
 ``chip_pkg`` has what :mod:`darwinn_sim.chip` has, ``harness_pkg`` what the models of its timing
 assume: RTL and models cannot disagree.
@@ -33,18 +33,37 @@ _OF_THE_MODEL = frozenset(
 
 def packages() -> dict[str, str]:
     """Source text of each package by its name."""
-    constants = {
-        name: value
-        for name, value in vars(chip).items()
-        if name.isupper() and isinstance(value, int) and name not in _OF_THE_MODEL
-    }
     harness = chip_description("harness")
     sizes = {name: int(getattr(harness, name).value) for name in _SIZES}
     return {
-        "chip_pkg": _package("chip_pkg", "darwinn_sim.chip", constants),
+        "chip_pkg": _package("chip_pkg", "darwinn_sim.chip", _of_the_chip()),
         "harness_pkg": _package(
             "harness_pkg", "the description of the harness", asdict(HarnessDescription()) | sizes
         ),
+    }
+
+
+HEADER = "chip_sizes.h"
+"""File name of the header."""
+
+
+def header() -> str:
+    """Source text of the header: what ``chip_pkg`` has, for the C++ around the RTL."""
+    lines = [
+        "// Generated from darwinn_sim.chip; do not edit.",
+        "#pragma once",
+        "namespace chip_sizes {",
+        *(f"constexpr int {_constant(key)} = {value};" for key, value in _of_the_chip().items()),
+        "}  // namespace chip_sizes",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _of_the_chip() -> dict[str, int]:
+    return {
+        name: value
+        for name, value in vars(chip).items()
+        if name.isupper() and isinstance(value, int) and name not in _OF_THE_MODEL
     }
 
 

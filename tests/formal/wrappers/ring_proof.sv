@@ -132,6 +132,23 @@ module ring_proof
     end
   end
 
+  // A row that can be served: for how long nobody before it could be, and how many rows of those behind
+  // it have arrived meanwhile.
+  logic can, blocked;
+  logic [7:0] alone, overtaken;
+  assign can = valid[sender] && room(row);
+  always_comb begin
+    blocked = 1'b0;
+    for (int s = 0; s <= Tiles; s++) begin
+      if (5'(s) < sender && valid[s] && room(rows[s])) blocked = 1'b1;
+    end
+  end
+  always_ff @(posedge clk) begin
+    alone <= rst_n && can && !blocked && !ready[sender] ? alone + 8'd1 : '0;
+    if (!rst_n || !can || ready[sender]) overtaken <= '0;
+    else overtaken <= overtaken + 8'((ready >> sender) != '0);
+  end
+
   always_ff @(posedge clk) begin
     if (rst_n) begin
       assume_there : assume (sender <= 5'(Tiles) && tile < 5'(Tiles));
@@ -156,6 +173,13 @@ module ring_proof
       assert_token :
       assert (!ready[sender] || !row.token || (ring2tiles_token_valid == 2'b01 << row.channel &&
               !infeed2ring_token_ready));
+      assert_served_when_alone : assert (alone < 8'(2 * CyclesPerRow));
+      assert_overtaken_once : assert (overtaken <= 8'd1);
+      lemma_alone :
+      assert (alone <= (carrying && carried != sender ? waiting :
+                        8'(CyclesPerRow) + (carrying ? waiting : 8'd0)));
+      lemma_overtaken :
+      assert (overtaken == '0 || (overtaken == 8'd1 && (!carrying || carried <= sender)));
       lemma_carrying :
       assert (ring.carrying == carrying && (!carrying || (5'(ring.sender) == carried && carried <= 5'(Tiles) &&
               8'(ring.left) + waiting == 8'(CyclesPerRow - 1) && valid[carried] && room(

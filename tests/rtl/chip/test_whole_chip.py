@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from random import Random
 
@@ -16,6 +17,8 @@ from nightly import nightly_seed, note
 from whole_chip import INFERENCES, LONGEST, MODEL, RESETS, RESULTS, random_inputs
 
 SEED = 1
+
+PAGE = Path(__file__).parents[3] / "docs" / "rtl.md"
 
 
 def played(compiled: Path, inferences: int) -> dict[str, list[object]]:
@@ -94,6 +97,19 @@ def test_every_step_of_a_driver(tmp_path: Path) -> None:
 def test_parts_are_replaced_by_the_factory(tmp_path: Path) -> None:
     """A sequence and a checker of somebody else take the place of ours."""
     small("ReplacedParts", SEED, tmp_path)
+
+
+def test_the_test_in_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a sequence and a checker of its own, as docs/rtl.md has it."""
+    require_toolchain()
+    from darwinn_testbench.rtl.chip.environment import DESIGN
+
+    chapter = PAGE.read_text().partition("### The whole chip\n")[2].partition("\n#")[0]
+    (test,) = re.findall(r"```python\n(.*?)```", chapter, re.DOTALL)
+    (tmp_path / "my_chip_test.py").write_text(test)
+    monkeypatch.syspath_prepend(tmp_path)
+    run(DESIGN, "my_chip_test", "MyTest", tmp_path / "work", seed=SEED)
+    assert "RowCarried" in (tmp_path / "work" / "MyTest.log").read_text()
 
 
 @pytest.mark.nightly

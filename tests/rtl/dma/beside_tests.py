@@ -60,6 +60,7 @@ class Beside(DmaTest):
         environment.monitor.events.connect(events.analysis_export)
         for _ in range(int(os.environ["DARWINN_PROGRAMS"])):
             await self.round(environment)
+        assert self.queue.memory.overtaken, "no answer to a write has come before an earlier one"
 
     async def round(self, environment: DmaEnvironment) -> None:
         """A program of the engine beside some chunks."""

@@ -1,4 +1,4 @@
-"""The test of one's own in docs/rtl.md runs as it stands there, and notices a wrong byte."""
+"""The test of one's own in docs/rtl.md runs as it stands, and with each option named there."""
 
 from __future__ import annotations
 
@@ -6,33 +6,79 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
-import pytest
-from harness_runs import require_toolchain
+from harness_runs import design, require_toolchain, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "rtl.md"
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_it_runs_as_it_stands(right: bool, tmp_path: Path) -> None:
+OWN = """
+    import ctypes
+
+    assert not hasattr(ctypes.CDLL(None), "simulation_clock")
+"""
+"""What holds where the program around the simulation is not ours."""
+
+INSIDE = "    assert dut.host.dma.completed.value == 1\n"
+
+
+def perform(folder: Path, more: str = "", options: str = "", right: bool = True) -> str:
+    """Run the test of the page, with ``more`` in it and ``options`` of the design; what it says if
+    it fails."""
     require_toolchain()
     chapter = PAGE.read_text().partition("### A test of your own\n")[2].partition("\n#")[0]
     test, run = re.findall(r"```python\n(.*?)```", chapter, re.DOTALL)
     if not right:
         test = test.replace("got == bytes(range(50))", "got == bytes(50)")
-    (tmp_path / "my_test.py").write_text(test)
-    (tmp_path / "run.py").write_text(run)
-    path = os.pathsep.join([str(tmp_path), *sys.path])
+    assert "registers=True)" in run
+    (folder / "my_test.py").write_text(test + more)
+    (folder / "run.py").write_text(run.replace("registers=True)", f"registers=True{options})"))
+    path = os.pathsep.join([str(folder), *sys.path])
     done = subprocess.run(
         [sys.executable, "run.py"],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
     )
-    assert (done.returncode == 0) == right, done.stderr
-    if not right:
-        assert "SimulationFailed" in done.stderr
+    return done.stderr if done.returncode else ""
+
+
+def test_it_runs_as_it_stands(tmp_path: Path) -> None:
+    assert perform(tmp_path) == ""
+
+
+def test_it_notices_a_wrong_byte(tmp_path: Path) -> None:
+    assert "SimulationFailed" in perform(tmp_path, right=False)
+
+
+def test_signals_within_are_seen_if_that_is_asked_for(tmp_path: Path) -> None:
+    assert perform(tmp_path, INSIDE, ", internals=True") == ""
+
+
+def test_signals_within_are_not_seen_otherwise(tmp_path: Path) -> None:
+    assert "AttributeError" in perform(tmp_path, INSIDE)
+
+
+def test_it_runs_in_the_program_of_cocotb(tmp_path: Path) -> None:
+    assert perform(tmp_path, OWN, ", stock_main=True") == ""
+    assert "AssertionError" in perform(tmp_path, OWN)
+
+
+def test_the_bench_has_a_clock_in_the_program_of_cocotb(tmp_path: Path) -> None:
+    """The host's queue, with agents, monitors and a reset; with the very cycles of our program."""
+    design_of_cocotb = replace(design(DataBytes=8), stock_main=True)
+    for each in (design(DataBytes=8), design_of_cocotb):
+        run(each, "queue_tests", "RingOfChunks", tmp_path / each.key, seed=1)
+    ours, theirs = (
+        ElementTree.parse(tmp_path / each.key / "RingOfChunks.xml").iter("testcase")
+        for each in (design(DataBytes=8), design_of_cocotb)
+    )
+    assert [case.get("sim_time_ns") for case in ours] == [
+        case.get("sim_time_ns") for case in theirs
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import cocotb
+from cocotb.triggers import Event
 from cocotbext.axi import AxiBus, AxiRamWrite, AxiResp, AxiSlaveRead
 from pyuvm import ConfigDB, uvm_agent
 
@@ -41,6 +43,23 @@ class _Reads(AxiSlaveRead):
         await self._give()
 
 
+class _Writes(AxiRamWrite):
+    """The memory model's side of writes; ``answer`` runs beside it, from reset to reset."""
+
+    def __init__(
+        self, answer: Callable[[], Coroutine[Any, Any, None]], *arguments: Any, **options: Any
+    ) -> None:
+        self._answer = answer
+        self._answering: Any = None
+        super().__init__(*arguments, **options)
+
+    def _handle_reset(self, state: bool) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+        self._answering = None if state else cocotb.start_soon(self._answer())
+        super()._handle_reset(state)
+
+
 def pauses(random: Random, share: float) -> Iterator[bool]:
     """An endless pattern that begins a pause in a ``share`` of the cycles: of one cycle, of some,
     rarely of many."""
@@ -55,7 +74,9 @@ class MemoryAgent(uvm_agent):
 
     ``bad_words`` are bus words (address / bytes of a word) that answer with an error: that of a
     slave, or with ``decode_errors`` that of a bus which finds nobody at the address. With
-    ``reorders`` bursts of different identifiers are read in any order, their words in turn.
+    ``reorders`` bursts of different identifiers are read in any order, their words in turn, and
+    writes of different identifiers are answered in any order. ``overtaken`` counts the answers that
+    came before that of an earlier write.
     """
 
     def build_phase(self) -> None:
@@ -67,9 +88,14 @@ class MemoryAgent(uvm_agent):
         self.bad_words: frozenset[int] = frozenset()
         self.decode_errors = False
         self.reorders = False
+        self.overtaken = 0
+        self._answers: list[Any] = []
+        self._answered = Event()
         bus = AxiBus.from_prefix(dut, "m_axi")
         clocked = (dut.clk, dut.rst_n)
-        writes = AxiRamWrite(bus.write, *clocked, reset_active_level=False, mem=self.data)
+        writes = _Writes(
+            self._give_answers, bus.write, *clocked, reset_active_level=False, mem=self.data
+        )
         reads = _Reads(self._give_words, bus.read, *clocked, reset_active_level=False)
         quiet(writes.log, reads.log)
         self._channels: tuple[Any, ...] = (
@@ -82,6 +108,8 @@ class MemoryAgent(uvm_agent):
         writes._write = self._write
         self._answer_as_asked(reads.r_channel, "rresp")
         self._answer_as_asked(writes.b_channel, "bresp")
+        self._send_answer = writes.b_channel.send
+        writes.b_channel.send = self._keep_answer
 
     def _answer_as_asked(self, channel: Any, field: str) -> None:
         """The memory model knows errors of a slave alone."""
@@ -93,6 +121,29 @@ class MemoryAgent(uvm_agent):
             await send(transaction)
 
         channel.send = answer
+
+    async def _keep_answer(self, answer: Any) -> None:
+        """In place of sending it."""
+        if not self.reorders and not self._answers:
+            await self._send_answer(answer)
+        else:
+            self._answers.append(answer)
+            self._answered.set()
+
+    async def _give_answers(self) -> None:
+        """Give the answers that are kept; begins anew with every reset."""
+        self._answers.clear()
+        random, waiting = self.bench.random, self._answers
+        while True:
+            self._answered.clear()
+            if not waiting:
+                await self._answered.wait()
+            if self.reorders:
+                await self.bench.cycles(random.choice((1, 5, 40, 100)))
+            first_of = {int(each.bid): place for place, each in reversed([*enumerate(waiting)])}
+            place = random.choice([*first_of.values()]) if self.reorders else 0
+            self.overtaken += place > 0
+            await self._send_answer(waiting.pop(place))
 
     async def _write(self, address: int, data: bytes) -> None:
         self._check(address)
