@@ -31,6 +31,19 @@ endmodule
 """
 """A cover is reached where the assertion that it never is fails."""
 
+_SLOW = r"""
+module \$dff (CLK, D, Q);
+  parameter WIDTH = 1, CLK_POLARITY = 1;
+  input CLK;
+  input [WIDTH-1:0] D;
+  output [WIDTH-1:0] Q;
+  \$dffe #(.WIDTH(WIDTH), .CLK_POLARITY(1), .EN_POLARITY(1))
+    _TECHMAP_REPLACE_ (.CLK(CLK), .EN(CLK), .D(D), .Q(Q));
+endmodule
+"""
+"""Solvers know a single clock, ``clk``. A wrapper of two has an input ``slow`` as the other one,
+which says at which edges of the first it has one: an enable."""
+
 _READY = """\
 hierarchy -top {top}
 proc
@@ -38,10 +51,14 @@ flatten
 async2sync
 chformal -early
 opt_clean
+select -set slow w:slow %co1:+[CLK] w:slow %d
+techmap -map {slow} @slow
 setundef -undriven -anyseq
 opt -keepdc -fast
 memory_collect
 memory_map -formal
+select -set slow w:slow %co1:+[CLK] w:slow %d
+techmap -map {slow} @slow
 formalff -clk2ff -ff2anyinit
 setundef -anyseq
 opt -keepdc -fast
@@ -143,8 +160,9 @@ def ask(
     with ``traces`` it keeps the waves of what is found. Raises :class:`DesignRefused`.
     """
     work.mkdir(parents=True, exist_ok=True)
-    covers = work / "covers.v"
+    covers, slow = work / "covers.v", work / "slow.v"
     covers.write_text(_COVERS)
+    slow.write_text(_SLOW)
     words = " ".join(
         [
             *("read_slang -j 1 -D SYNTHESIS --top", top),
@@ -161,7 +179,7 @@ def ask(
         )
         for question in questions
     ]
-    script.write_text("\n".join([words, _READY.format(top=top), *asked]))
+    script.write_text("\n".join([words, _READY.format(top=top, slow=slow), *asked]))
     log, seconds = run_script(script)
     _, *sections = re.split(r"^ASKED .*$", log, flags=re.MULTILINE)
     return [_reply(section) for section in sections], seconds

@@ -53,6 +53,10 @@ SOURCES_VARIABLE = "DARWINN_RTL_SOURCES"
 ARGUMENT_VARIABLE = "DARWINN_RTL_ARGUMENT"
 """Environment variable: one more argument of every simulation, such as the fault to make."""
 
+RATIO_VARIABLE = "DARWINN_RTL_MEMORY_CLOCK_RATIO"
+"""Environment variable: ``memory_clock_ratio`` of all builds, in place of the description's; with 7
+or more the memories of tiles are block RAM."""
+
 _MAIN = "cocotb_main.cpp"
 
 LOG_LINES = 60
@@ -93,7 +97,8 @@ class Design:
     ``registers`` says whether the generated register block is part of it, ``c_sources`` are file
     names of C++ sources, and ``blocks`` modules that these simulate by themselves (without waves),
     as a class for each. ``defines`` are known to the preprocessor. ``seen`` are signals
-    within (module, name) that cocotb may read besides the ports.
+    within (module, name) that cocotb may read besides the ports. ``sizes`` of ``harness_pkg`` are
+    others than the description's.
     """
 
     top: str
@@ -105,13 +110,14 @@ class Design:
     coverage: bool = False
     defines: tuple[str, ...] = ()
     seen: tuple[tuple[str, str], ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
         """Name of the build folder: different for designs that must not share one."""
         # What make has noted down of a build are the paths of what it was made from.
         made_from = (sys.version, toolchain.verilator_root(), source_folder())
-        kind = (self.waves, self.coverage, *self.defines, *self.seen)
+        kind = (self.waves, self.coverage, *self.defines, *self.seen, *self.sizes.items())
         text = repr((self.parameters, self.c_sources, *kind, *made_from))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -133,7 +139,7 @@ def generate(folder: Path, design: Design) -> list[Path]:
     """Write the generated sources that ``design`` needs; return their paths, packages first."""
     packages = {
         systemverilog.PACKAGE: systemverilog.package(),
-        **parameters.packages(),
+        **parameters.packages(design.sizes),
         "axi_rules_pkg": axi_rules.package(),
     }
     for name, text in packages.items():
@@ -218,9 +224,12 @@ def _port_access(folder: Path, design: Design) -> Path:
 
 
 def as_asked(design: Design) -> Design:
-    """``design`` as the environment asks for it: with waves, with line and toggle coverage."""
+    """``design`` as the environment asks for it: with waves, with line and toggle coverage, with
+    memories of another clock."""
+    ratio = os.environ.get(RATIO_VARIABLE)
     return replace(
         design,
+        sizes=design.sizes if ratio is None else {**design.sizes, parameters.RATIO: int(ratio)},
         waves=design.waves or WAVES_VARIABLE in os.environ,
         coverage=design.coverage or COVERAGE_VARIABLE in os.environ,
     )
