@@ -59,7 +59,7 @@ def design(memory_clock_ratio: int | None = None) -> Design:
     Without one it is that of the environment, or of the description.
     """
     asked = as_asked(Design("tile"))
-    sizes = harness_sizes() | asked.sizes
+    sizes = {**harness_sizes(), **asked.sizes}
     ratio = memory_clock_ratio or sizes[RATIO]
     memories = "tile_arrays.cpp" if ratio == 1 else "tile_banks.cpp"
     return Design("tile", c_sources=("tile_bench.cpp", memories), sizes={RATIO: ratio})
