@@ -15,6 +15,7 @@ module chip
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (
     input logic clk,
+    input logic clk_memory,  // see tile.sv
     input logic rst_n,
 
     // Registers, for the host.

@@ -101,6 +101,7 @@ module chip_player
       .RingCyclesPerRow(RingCyclesPerRow)
   ) chip (
       .*,
+      .clk_memory(clk),
       .core2units_instruction_data({
         core2units_instruction_tiles,
         core2units_instruction_base_valid,

@@ -16,6 +16,7 @@
 #include "Vtile.h"
 #include "Vtile___024root.h"
 #include "messages.h"
+#include "tile_memories.h"
 
 namespace {
 
@@ -40,6 +41,8 @@ struct Row {
 struct Bench {
     VerilatedContext context;
     std::unique_ptr<Vtile> tile;
+    std::unique_ptr<TileMemories> memories;
+    uint32_t memory_clock_ratio = 1;
     std::deque<Instruction> instructions;
     std::deque<uint32_t> words_in[kLinks];
     std::vector<uint32_t> words_out[kLinks];
@@ -66,8 +69,14 @@ bool stalled(Bench& bench) {
 
 void evaluate(Bench& bench, int clock) {
     bench.tile->clk = clock;
+    bench.tile->clk_memory = clock;
     bench.tile->eval();
     bench.context.timeInc(1);
+    // The further edges of clk_memory in a cycle of clk.
+    for (uint32_t k = 2 * bench.memory_clock_ratio - 2; clock && k > 0; k--) {
+        bench.tile->clk_memory = k & 1;
+        bench.tile->eval();
+    }
 }
 
 template <size_t N>
@@ -178,15 +187,17 @@ void vl_fatal(const char* file, int line, const char*, const char* what) VL_MT_U
 extern "C" {
 
 // A tile after reset; `seed` decides what is in registers and memories that reset does not touch.
-// `argument` is one of the simulator's, or empty.
-Bench* tile_new(uint32_t seed, const char* argument) {
+// `argument` is one of the simulator's, or empty; `ratio` is that of the tile's two clocks.
+Bench* tile_new(uint32_t seed, const char* argument, uint32_t ratio) {
     Bench* bench = new Bench;
+    bench->memory_clock_ratio = ratio;
     running = bench;
     const char* arguments[] = {"tile", argument};
     bench->context.commandArgs(*argument ? 2 : 1, arguments);
     bench->context.randReset(2);
     bench->context.randSeed(1 + seed % 0x7ffffffe);
     bench->tile = std::make_unique<Vtile>(&bench->context);
+    bench->memories = std::make_unique<TileMemories>(*bench->tile->rootp);
     reset(*bench);
     return bench;
 }
@@ -209,13 +220,8 @@ void tile_write_coverage(Bench* bench, const char* path) {
 #endif
 }
 
-uint8_t* tile_narrow(Bench* bench) {
-    return &bench->tile->rootp->tile__DOT__narrow__DOT__bytes[0];
-}
-
-uint32_t* tile_wide(Bench* bench) {
-    return bench->tile->rootp->tile__DOT__wide__DOT__rows[0].data();
-}
+uint8_t* tile_narrow(Bench* bench) { return bench->memories->narrow; }
+uint32_t* tile_wide(Bench* bench) { return bench->memories->wide; }
 
 uint32_t* tile_scale_bias(Bench* bench) {
     return bench->tile->rootp->tile__DOT__scale_bias__DOT__rows[0].data();
@@ -248,10 +254,12 @@ void tile_send_row(Bench* bench, const Row* row) { bench->rows_in[row->channel].
 uint64_t tile_run(Bench* bench, uint64_t limit) {
     running = bench;
     const uint64_t first = bench->cycle;
+    bench->memories->to_tile();
     while (bench->cycle - first < limit && !bench->failed) {
         step(*bench);
         if (bench->instructions.empty() && bench->tile->tile2core_idle) break;
     }
+    bench->memories->from_tile();
     return bench->cycle - first;
 }
 

@@ -62,7 +62,8 @@ struct Outputs {
 
 class TileModels {
   public:
-    explicit TileModels(unsigned count) : rows(count) {
+    TileModels(unsigned count, unsigned memory_clock_ratio)
+        : rows(count), further_edges(2 * memory_clock_ratio - 2) {
         for (unsigned t = 0; t < count; t++) {
             const std::string name = "tile" + std::to_string(t);
             models.push_back(
@@ -115,11 +116,17 @@ class TileModels {
         memcpy(&model.mesh2tile_word_data, inputs.words + t * LINKS,
                sizeof(model.mesh2tile_word_data));
         // Assertions see what was there before the edge, so the inputs come first.
-        model.clk = 0;
+        model.clk = model.clk_memory = 0;
         model.eval();
-        model.clk = 1;
+        model.clk = model.clk_memory = 1;
         model.eval();
+        for (unsigned k = further_edges; k > 0; k--) {
+            model.clk_memory = k & 1;
+            model.eval();
+        }
     }
+
+    const unsigned further_edges;  // of clk_memory, in a cycle of clk
 
     void keep(unsigned t) {
         const Vtile& model = *models[t];
@@ -146,7 +153,9 @@ class TileModels {
 
 extern "C" {
 
-void* tile_models_open(int tiles) { return new TileModels(static_cast<unsigned>(tiles)); }
+void* tile_models_open(int tiles, int memory_clock_ratio) {
+    return new TileModels(static_cast<unsigned>(tiles), static_cast<unsigned>(memory_clock_ratio));
+}
 
 void tile_models_close(void* handle) { delete static_cast<TileModels*>(handle); }
 

@@ -15,6 +15,7 @@ module tile_models
     parameter int Tiles = chip_pkg::Tiles
 ) (
     input logic clk,
+    input logic clk_memory,  // made for each tile beside clk
     input logic rst_n,
 
     input  logic [      Tiles-1:0] core2tiles_instruction_valid,
@@ -49,7 +50,10 @@ module tile_models
 
   // One bit a tile, or an entry. What travels with a valid is told where there is one; outputs are
   // asked for where a tile has been evaluated, and a row where `rows` says that it is another.
-  import "DPI-C" function chandle tile_models_open(input int tiles);
+  import "DPI-C" function chandle tile_models_open(
+    input int tiles,
+    input int memory_clock_ratio
+  );
   import "DPI-C" function void tile_models_close(input chandle models);
   import "DPI-C" function void tile_models_instruction(
     input chandle models,
@@ -95,8 +99,11 @@ module tile_models
     output bit [$bits(ring_row_t)-1:0] row
   );
 
+  logic unused;
+  assign unused = &{1'b0, clk_memory};
+
   chandle models;
-  initial models = tile_models_open(Tiles);
+  initial models = tile_models_open(Tiles, harness_pkg::MemoryClockRatio);
   final tile_models_close(models);
 
   always_ff @(posedge clk) begin

@@ -4,8 +4,11 @@
 module tile
   import isa_pkg::*;
   import tile_pkg::*;
-(
+#(
+    parameter int MemoryClockRatio = harness_pkg::MemoryClockRatio
+) (
     input logic clk,
+    input logic clk_memory,  // of block RAM, MemoryClockRatio cycles in one of clk; with 1 not used
     input logic rst_n,
 
     input  logic                   core2tile_instruction_valid,
@@ -163,9 +166,11 @@ module tile
   narrow_memory #(
       .Bytes(NarrowBytes),
       .ReadPorts(NarrowPorts),
-      .WritePorts(NarrowPorts)
+      .WritePorts(NarrowPorts),
+      .ClockRatio(MemoryClockRatio)
   ) narrow (
       .clk,
+      .clk_memory,
       .rst_n,
       .units2narrow_read_address (narrow_read_address),
       .narrow2units_read_data    (narrow_read_data),
@@ -178,9 +183,11 @@ module tile
       .Rows(WideRows),
       .Words(RowWords),
       .ReadPorts(WideReadPorts),
-      .WritePorts(WideWritePorts)
+      .WritePorts(WideWritePorts),
+      .ClockRatio(MemoryClockRatio)
   ) wide (
       .clk,
+      .clk_memory,
       .rst_n,
       .units2wide_read_row(wide_read_row),
       .wide2units_read_data(wide_read_data),

@@ -13,6 +13,7 @@ module tile_array
     parameter int Tiles = chip_pkg::Tiles
 ) (
     input logic clk,
+    input logic clk_memory,
     input logic rst_n,
 
     input  logic [      Tiles-1:0] core2tiles_instruction_valid,
@@ -53,6 +54,7 @@ module tile_array
   for (genvar t = 0; t < Tiles; t++) begin : gen_tile
     tile tile (
         .clk,
+        .clk_memory,
         .rst_n,
         .core2tile_instruction_valid(core2tiles_instruction_valid[t]),
         .core2tile_instruction_ready(core2tiles_instruction_ready[t]),

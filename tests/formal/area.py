@@ -2,9 +2,9 @@
 
     python -m tests.formal.area [NAME...] [--json]
 
-Logic is mapped to look-up tables of six inputs by yosys and ABC. Memories stay memories, as each
-target has its own: what reads in the same cycle or has many ports is no block RAM. Nothing is
-placed or timed.
+Logic is mapped to look-up tables of six inputs by yosys and ABC, multiplications to blocks of 27 by
+18 bits, memories to block RAM of 36 Kbit (a port that writes and one that reads, with a clock) or
+to RAM of look-up tables (one that reads without). Nothing is placed or timed.
 
 Exits with 1 if a design cannot be synthesised, with 2 if there is no such design or no yosys.
 """
@@ -16,98 +16,172 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from darwinn_sim import chip
 from darwinn_testbench.rtl.build import Design, design_sources
+from darwinn_testbench.rtl.parameters import RATIO
 
 from benchmarks.figures import keep_figures
 from tests.formal.yosys import DesignRefused, folders, run_script
 
-TILE_PARTS = (
-    *("tile_queue", "sync_flags", "ring_producer", "ring_consumer", "mesh_bus"),
-    *("narrow_to_wide", "wide_to_narrow"),
-)
-"""Modules of a tile, of one instance each; narrow and wide memory are none of them."""
-
 PARTS = {
     "host": Design("harness", registers=True),
-    **{name: Design(name) for name in TILE_PARTS},
+    "tile": Design("tile", sizes={RATIO: 7}),
 }
-"""What is synthesised, by name: the host interface with its registers and the DMA engine, and the
-units of a tile that move words."""
+"""What is synthesised, by name: the host interface with its registers and the DMA engine, and a
+tile with its memories in block RAM."""
+
+_OPTIONS = {"tile": "--keep-hierarchy"}
+"""Of a tile each module is synthesised by itself, and said how large it is."""
+
+_LIBRARY = """\
+ram block $__block_ram {
+  abits 15;
+  widths 1 2 4 9 18 36 72 per_port;
+  byte 9;
+  cost 64;
+  init any;
+  port sw "W" { clock posedge; wrtrans all old; }
+  port sr "R" { clock posedge; rden; }
+}
+ram distributed $__lut_ram {
+  option "DEPTH" 32 { abits 5; width 6; }
+  option "DEPTH" 64 { abits 6; width 3; }
+  cost 4;
+  init any;
+  port sw "W" { clock posedge; }
+  port ar "R" { }
+}
+"""
 
 _SCRIPT = """\
 hierarchy -top {top}
-synth -top {top} -run begin:fine
-opt -fast -full
-techmap
-opt -fast
-abc -lut 6
+proc
+opt_expr
 opt_clean
-stat
-dump t:$mem_v2
+opt -nodffe -nosdff
+wreduce
+peepopt
+opt_clean
+techmap -map +/mul2dsp.v -D DSP_A_MAXWIDTH=27 -D DSP_B_MAXWIDTH=18 -D DSP_A_MINWIDTH=2 \
+-D DSP_B_MINWIDTH=2 -D DSP_Y_MINWIDTH=9 -D DSP_SIGNEDONLY=1 -D DSP_NAME=$__dsp
+chtype -set $mul t:$__soft_mul
+alumacc
+opt_merge
+opt_dff
+opt_clean
+memory -nomap
+memory_libmap -lib {library}
+memory_map
+opt_clean
+techmap
+opt_clean
+abc -lut 6 -script +strash;&get,-n;&fraig,-x;&put;dc2;if
+opt_clean
+tee -o {statistics} stat -json
 """
 
 
 @dataclass(frozen=True)
 class Area:
-    """How large a part is: look-up tables, flip-flops, memories and their bits; and the seconds of
-    processor time that synthesis took."""
+    """How large a part is, all ``instances`` of it together: look-up tables, those of them that are
+    RAM, flip-flops, multipliers, block RAM."""
 
     name: str
+    instances: int
     luts: int
+    lut_rams: int
     flip_flops: int
-    memories: int
-    memory_bits: int
-    seconds: float
+    multipliers: int
+    block_rams: int
 
     def line(self) -> str:
         """As it is printed."""
         return (
-            f"{self.name:<14} {self.luts:>9,} LUT6 {self.flip_flops:>8,} flip-flops "
-            f"{self.memories:>4} memories of {self.memory_bits:,} bits  {self.seconds:6.1f} s"
+            f"{self.name:<18} {self.instances:>3} x {self.luts:>9,} LUT6 (RAM {self.lut_rams:,}) "
+            f"{self.flip_flops:>8,} flip-flops {self.multipliers:>5,} multipliers "
+            f"{self.block_rams:>4} block RAM"
         )
 
 
-def _count(pattern: str, statistics: str) -> int:
-    return sum(map(int, re.findall(rf"^ +(\d+) +{pattern}$", statistics, re.MULTILINE)))
+_LUTS_OF_A_RAM = 4
 
 
-def area(name: str) -> Area:
-    """Synthesise the part with that name. Raises :class:`DesignRefused`."""
+def _area(name: str, instances: int, cells: Mapping[str, int]) -> Area:
+    rams = _LUTS_OF_A_RAM * cells.get("$__lut_ram", 0)
+    return Area(
+        name,
+        instances,
+        cells.get("$lut", 0) + rams,
+        rams,
+        sum(count for kind, count in cells.items() if re.fullmatch(r"\$_\w*FF\w*_", kind)),
+        cells.get("$__dsp", 0),
+        cells.get("$__block_ram", 0),
+    )
+
+
+def _cells(modules: Mapping[str, Any], name: str) -> Counter[str]:
+    """Cells of a module and of all below it, by their kinds."""
+    found: Counter[str] = Counter()
+    for kind, count in _local(modules, name).items():
+        if kind in modules:
+            for below, number in _cells(modules, kind).items():
+                found[below] += count * number
+        else:
+            found[kind] += count
+    return found
+
+
+def _local(modules: Mapping[str, Any], name: str) -> dict[str, int]:
+    module = modules[name]
+    kinds = module["num_cells_by_type"] | module.get("num_submodules_by_type", {})
+    return {kind.removeprefix("\\"): count for kind, count in kinds.items()}
+
+
+def areas(statistics: str, top: str) -> Iterator[Area]:
+    """From what ``stat -json`` says: the modules of which ``top`` is made, and last ``top``."""
+    table = json.loads(statistics[statistics.index("{") :])["modules"]
+    modules = {name.removeprefix("\\"): module for name, module in table.items()}
+    parts: dict[str, Counter[str]] = {}
+    instances: Counter[str] = Counter()
+    for kind, count in _local(modules, top).items():
+        if kind in modules:
+            name = kind.partition("$")[0]
+            instances[name] += count
+            for _ in range(count):
+                parts.setdefault(name, Counter()).update(_cells(modules, kind))
+    yield from (_area(name, instances[name], parts[name]) for name in sorted(parts))
+    yield _area(top, 1, _cells(modules, top))
+
+
+def synthesise(name: str) -> tuple[list[Area], float]:
+    """Areas of the part with that name, and the seconds of processor time that they took.
+
+    Raises :class:`DesignRefused`.
+    """
     design = PARTS[name]
-    top = design.top
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         # Verilator's waivers come first, and are not read.
         sources = design_sources(design, work)[1:]
         words = [
-            *("read_slang -j 1 -D SYNTHESIS --top", top),
+            *("read_slang -j 1 -D SYNTHESIS", _OPTIONS.get(name, ""), "--top", design.top),
             *map(str, sources),
             *(f"-y {each}" for each in folders()),
             "-Y .sv",
         ]
-        script = work / "script.ys"
-        script.write_text(" ".join(words) + "\n" + _SCRIPT.format(top=top))
-        log, seconds = run_script(script)
-    statistics = log.rpartition("Printing statistics.")[2]
-    memories = re.findall(r"cell \$mem_v2.*?\n  end", statistics, re.DOTALL)
-    bits = [
-        int(re.findall(r"parameter \\SIZE (\d+)", each)[0])
-        * int(re.findall(r"parameter \\WIDTH (\d+)", each)[0])
-        for each in memories
-    ]
-    return Area(
-        name,
-        _count(r"\$lut", statistics),
-        _count(r"\$_\w*FF\w*_", statistics),
-        len(bits),
-        sum(bits),
-        round(seconds, 1),
-    )
+        library, statistics, script = work / "library.txt", work / "stat.json", work / "script.ys"
+        library.write_text(_LIBRARY)
+        passes = _SCRIPT.format(top=design.top, library=library, statistics=statistics)
+        script.write_text(" ".join(words) + "\n" + passes)
+        _, seconds = run_script(script)
+        return list(areas(statistics.read_text(), design.top)), round(seconds, 1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -127,18 +201,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         print(f"there is no {unknown[0]}, but {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    areas = []
+    found: list[Area] = []
     for name in options.names or PARTS:
         try:
-            areas.append(area(name))
+            parts, seconds = synthesise(name)
         except DesignRefused as refused:
             print(f"{name} cannot be synthesised:\n{refused}", file=sys.stderr)
             return 1
+        found += parts
         if not options.json:
-            print(areas[-1].line(), flush=True)
-    keep_figures({f"{each.name}, LUT6": each.luts for each in areas})
+            print("\n".join(each.line() for each in parts))
+            print(f"{seconds} s of processor time", flush=True)
+    if not options.json and found[-1].name == "tile":
+        last = asdict(found[-1])
+        times = {key: value * chip.TILES for key, value in last.items() if key != "name"}
+        print(Area("tiles of a chip", **times).line())
+    keep_figures({f"{each.name}, LUT6": each.luts for each in found})
     if options.json:
-        print(json.dumps([asdict(each) for each in areas], indent=1))
+        print(json.dumps([asdict(each) for each in found], indent=1))
     return 0
 
 

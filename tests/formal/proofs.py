@@ -78,6 +78,19 @@ _FIFO = (
     ),
 )
 
+_BANK = (
+    Property(
+        "assert_reads_as_an_array",
+        "to clk each port reads what was written last, by the highest of several ports",
+        Edit("memory_bank.sv", "if («pending[p][k]») found[k]", "pending[p][k] && p == 0"),
+    ),
+    Property(
+        "assert_writes_as_an_array",
+        "what was written with an edge of clk is in block RAM before the next",
+        Edit("memory_bank.sv", "write_data = «data[p]»", "data[0]"),
+    ),
+)
+
 _BYTES = (
     Property(
         "assert_takes_beats_that_fit",
@@ -838,6 +851,17 @@ PROOFS = (
         ("cover_waited", "cover_unit_behind"),
         {"Depth": 2},
         nightly=True,
+    ),
+    *(
+        Proof(
+            "memory_bank",
+            "memory_bank_proof",
+            _BANK,
+            ("cover_forwards", "cover_two_write"),
+            {"ReadPorts": reads, "WritePorts": writes, "Ratio": ratio},
+            nightly=reads > 3,
+        )
+        for reads, writes, ratio in ((2, 3, 4), (3, 2, 5), (6, 6, 7), (6, 4, 7))
     ),
     Proof("scalar_fence", "scalar_fence_proof", _SCALAR_FENCE, ("cover_three", "cover_forgets")),
     Proof("instruction_dispatch", "dispatch_proof", _DISPATCH, ("cover_one_by_one", "cover_unit")),

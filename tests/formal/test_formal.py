@@ -114,27 +114,23 @@ def test_the_document_has_the_table() -> None:
     assert table() in (ROOT / "docs" / "rtl.md").read_text(), "python -m tests.formal --list"
 
 
-def test_areas_are_counted_from_what_yosys_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    says = """
-Printing statistics.
-     3401 cells
-      170   $_DFFE_PP_
-        5   $_SDFF_PN0_
-     3222   $lut
-        2   $mem_v2
-  cell $mem_v2 $flatten_a
-    parameter \\SIZE 8192
-    parameter \\WIDTH 64
-  end
-  cell $mem_v2 $flatten_b
-    parameter \\SIZE 16
-    parameter \\WIDTH 3
-  end
-"""
-    monkeypatch.setattr(area, "run_script", lambda script: (says, 1.0))
-    found = area.area("host")
-    assert (found.luts, found.flip_flops) == (3222, 175)
-    assert (found.memories, found.memory_bits) == (2, 8192 * 64 + 48)
+def test_areas_are_added_up_from_what_yosys_says() -> None:
+    bank = {"$lut": 10, "$_DFFE_PP_": 3, "$_SDFF_PN0_": 2, "$__block_ram": 12}
+    modules = {
+        "\\tile": {
+            "num_cells_by_type": {"$lut": 1},
+            "num_submodules_by_type": {"memory$tile.a": 1, "memory$tile.b": 1},
+        },
+        "memory$tile.a": {
+            "num_cells_by_type": {"$__dsp": 5},
+            "num_submodules_by_type": {"bank": 2},
+        },
+        "memory$tile.b": {"num_cells_by_type": {"$__lut_ram": 2}},
+        "\\bank": {"num_cells_by_type": bank},
+    }
+    memories, tile = area.areas("Said:\n" + json.dumps({"modules": modules}), "tile")
+    assert memories == area.Area("memory", 2, 28, 8, 10, 5, 24)
+    assert tile == area.Area("tile", 1, 29, 8, 10, 5, 24)
 
 
 def test_a_part_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

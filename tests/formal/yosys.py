@@ -40,6 +40,18 @@ module \$assert (input A, input EN);
 endmodule
 """
 """An assertion as a wire that says whether it holds."""
+_SLOW = r"""
+module \$dff (CLK, D, Q);
+  parameter WIDTH = 1, CLK_POLARITY = 1;
+  input CLK;
+  input [WIDTH-1:0] D;
+  output [WIDTH-1:0] Q;
+  \$dffe #(.WIDTH(WIDTH), .CLK_POLARITY(1), .EN_POLARITY(1))
+    _TECHMAP_REPLACE_ (.CLK(CLK), .EN(CLK), .D(D), .Q(Q));
+endmodule
+"""
+"""Solvers know a single clock, ``clk``. A wrapper of two has an input ``slow`` as the other one,
+which says at which edges of the first it has one: an enable."""
 
 _READY = """\
 hierarchy -top {top}
@@ -48,10 +60,14 @@ flatten
 async2sync
 chformal -early
 opt_clean
+select -set slow w:slow %co1:+[CLK] w:slow %d
+techmap -map {slow} @slow
 setundef -undriven -anyseq
 opt -keepdc -fast
 memory_collect
 memory_map -formal
+select -set slow w:slow %co1:+[CLK] w:slow %d
+techmap -map {slow} @slow
 formalff -clk2ff -ff2anyinit
 setundef -anyseq
 opt -keepdc -fast
@@ -165,6 +181,8 @@ def ask(
     """
     work.mkdir(parents=True, exist_ok=True)
     maps = {"{covers}": (work / "covers.v", _COVERS), "{held}": (work / "held.v", _HELD)}
+    slow = work / "slow.v"
+    slow.write_text(_SLOW)
     for path, text in maps.values():
         path.write_text(text)
     words = " ".join(
@@ -183,7 +201,7 @@ def ask(
     )
     for name, (path, _) in maps.items():
         asked = asked.replace(name, str(path))
-    script.write_text("\n".join([words, _READY.format(top=top), asked]))
+    script.write_text("\n".join([words, _READY.format(top=top, slow=slow), asked]))
     log, seconds = run_script(script)
     _, *sections = re.split(r"^ASKED .*$", log, flags=re.MULTILINE)
     return [_reply(section) for section in sections], seconds

@@ -88,7 +88,7 @@ JOBS = (
     ),
     Job(
         "area",
-        "the DMA engine, its registers and a tile's units can be synthesised; how large they are",
+        "the DMA engine, its registers and a tile can be synthesised; how large they are",
         ("-m", "tests.formal.area"),
         share=1,
         needs=("yosys",),

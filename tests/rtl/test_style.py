@@ -38,6 +38,16 @@ def test_lint_of_a_tile_is_clean(top: str) -> None:
     assert verilator(Design(top)) == ""
 
 
+def test_lint_of_a_tile_with_block_ram_is_clean() -> None:
+    require_toolchain()
+    from darwinn_testbench.rtl.build import Design
+    from darwinn_testbench.rtl.lint import verilator
+    from darwinn_testbench.rtl.parameters import RATIO
+
+    assert verilator(Design("tile", sizes={RATIO: 7})) == ""
+    assert "too few cycles" in verilator(Design("tile", sizes={RATIO: 6}))
+
+
 @pytest.mark.parametrize("tiles", [1, 2])
 def test_lint_of_the_chip_is_clean(tiles: int) -> None:
     require_toolchain()

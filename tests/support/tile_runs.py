@@ -9,9 +9,12 @@ from harness_runs import require_toolchain
 
 
 @cache
-def rtl_tile() -> Any:
-    """The tile of this process; building it takes half a minute if it is not there yet."""
+def rtl_tile(memory_clock_ratio: int | None = None) -> Any:
+    """The tile of this process; building it takes half a minute if it is not there yet.
+
+    With a ratio of more than 1 its memories are block RAM.
+    """
     require_toolchain()
     from darwinn_testbench.rtl.tile.bench import TileBench
 
-    return TileBench(seed=2026)
+    return TileBench(seed=2026, memory_clock_ratio=memory_clock_ratio)

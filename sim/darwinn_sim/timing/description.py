@@ -130,6 +130,7 @@ class ChipDescription(_Description):
 
     host: str
     clock: Annotated[Quantity, Rule("Hz", 1e3, 1e10)]
+    memory_clock_ratio: Annotated[Quantity, Rule("cycle/cycle", 1, 64)]
     ring_bytes_per_cycle: Annotated[Quantity, Rule("B/cycle", 1, 256)]
     ring_row_cycles: Annotated[Quantity, Rule("cycle", 1, 1 << 16)]
     ring_sender_waits: Annotated[Quantity, Rule("flag", 0, 1)]

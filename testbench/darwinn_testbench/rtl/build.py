@@ -53,6 +53,10 @@ SOURCES_VARIABLE = "DARWINN_RTL_SOURCES"
 ARGUMENT_VARIABLE = "DARWINN_RTL_ARGUMENT"
 """Environment variable: one more argument of every simulation, such as the fault to make."""
 
+RATIO_VARIABLE = "DARWINN_RTL_MEMORY_CLOCK_RATIO"
+"""Environment variable: ``memory_clock_ratio`` of all builds, in place of the description's; with 7
+or more the memories of tiles are block RAM."""
+
 _MAIN = "cocotb_main.cpp"
 
 LOG_LINES = 60
@@ -95,7 +99,8 @@ class Design:
     as a class for each. ``defines`` are known to the preprocessor. ``seen`` are signals
     within (module, name) that cocotb may read besides the ports; with ``internals`` it may read and
     write every signal, in a slower simulation. With ``stock_main`` the program around it is that of
-    cocotb in place of ours: slower, and without C++ sources that need ours.
+    cocotb in place of ours: slower, and without C++ sources that need ours. ``sizes`` of
+    ``harness_pkg`` are others than the description's.
     """
 
     top: str
@@ -109,6 +114,7 @@ class Design:
     seen: tuple[tuple[str, str], ...] = ()
     internals: bool = False
     stock_main: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -118,6 +124,7 @@ class Design:
         kind: tuple[object, ...] = (self.waves, self.coverage, *self.defines, *self.seen)
         # Such builds are told apart from others, which keep the names that they have.
         kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
+        kind += tuple(self.sizes.items())
         text = repr((self.parameters, self.c_sources, *kind, *made_from))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -141,7 +148,7 @@ def generate(folder: Path, design: Design) -> list[Path]:
     _write_if_changed(folder / parameters.HEADER, parameters.header())
     packages = {
         systemverilog.PACKAGE: systemverilog.package(),
-        **parameters.packages(),
+        **parameters.packages(design.sizes),
         "axi_rules_pkg": axi_rules.package(),
     }
     for name, text in packages.items():
@@ -226,9 +233,12 @@ def _port_access(folder: Path, design: Design) -> Path:
 
 
 def as_asked(design: Design) -> Design:
-    """``design`` as the environment asks for it: with waves, with line and toggle coverage."""
+    """``design`` as the environment asks for it: with waves, with line and toggle coverage, with
+    memories of another clock."""
+    ratio = os.environ.get(RATIO_VARIABLE)
     return replace(
         design,
+        sizes=design.sizes if ratio is None else {**design.sizes, parameters.RATIO: int(ratio)},
         waves=design.waves or WAVES_VARIABLE in os.environ,
         coverage=design.coverage or COVERAGE_VARIABLE in os.environ,
     )

@@ -14,6 +14,9 @@ from darwinn_sim.timing.description import chip_description
 
 from darwinn_testbench.rtl.harness import HarnessDescription
 
+RATIO = "memory_clock_ratio"
+"""The size on which depends what the memories of tiles are made of."""
+
 _SIZES = (
     "ring_row_cycles",
     "outfeed_rows",
@@ -21,6 +24,7 @@ _SIZES = (
     "tile_queue",
     "unit_queue",
     "scalar_queue",
+    RATIO,
 )
 """Parameters of the chip description ``harness`` that the RTL takes; the others (cycles of its
 pipelines) follow from how it is written."""
@@ -31,16 +35,19 @@ _OF_THE_MODEL = frozenset(
 """What the functional model holds, on which results do not depend; the harness has its own."""
 
 
-def packages() -> dict[str, str]:
-    """Source text of each package by its name."""
-    harness = chip_description("harness")
-    sizes = {name: int(getattr(harness, name).value) for name in _SIZES}
+def packages(changed: Mapping[str, int] | None = None) -> dict[str, str]:
+    """Source text of each package by its name; sizes of the harness may be ``changed``."""
+    harness = asdict(HarnessDescription()) | harness_sizes() | dict(changed or {})
     return {
         "chip_pkg": _package("chip_pkg", "darwinn_sim.chip", _of_the_chip()),
-        "harness_pkg": _package(
-            "harness_pkg", "the description of the harness", asdict(HarnessDescription()) | sizes
-        ),
+        "harness_pkg": _package("harness_pkg", "the description of the harness", harness),
     }
+
+
+def harness_sizes() -> dict[str, int]:
+    """What the RTL takes of the chip description."""
+    harness = chip_description("harness")
+    return {name: int(getattr(harness, name).value) for name in _SIZES}
 
 
 HEADER = "chip_sizes.h"

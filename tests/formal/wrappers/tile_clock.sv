@@ -35,7 +35,10 @@ module tile_clock
     output logic      [Links-1:0][31:0] tile2mesh_word_data
 );
 
-  tile tile (.*);
+  tile tile (
+      .*,
+      .clk_memory(1'b0)
+  );
 
   // An instruction waits behind the exit of its queue only when one stands there; proved of
   // instruction_queue.

@@ -22,6 +22,7 @@ from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.rtl import toolchain
+from darwinn_testbench.rtl.build import RATIO_VARIABLE
 from harness_runs import require_toolchain
 from stimulus import Walk
 
@@ -77,6 +78,17 @@ def test_samples_run_on_the_rtl(samples: Path, network: str) -> None:
     cycles = check(samples / f"{network}_edgetpu.tflite", reference, runs=2)
     again = check(samples / f"{network}_edgetpu.tflite", reference, seed=1)
     assert cycles == again > 0, "the time does not depend on the data, nor on what reset leaves"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("network", ["dense", "convolution"])
+def test_samples_run_in_block_ram_in_the_same_cycles(
+    samples: Path, network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = samples / f"{network}_edgetpu.tflite", samples / f"{network}.tflite"
+    cycles = check(*files)
+    monkeypatch.setenv(RATIO_VARIABLE, "7")
+    assert check(*files) == cycles
 
 
 @pytest.mark.parametrize("network", ["dense", "convolution"])

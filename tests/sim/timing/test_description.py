@@ -21,6 +21,7 @@ BITS = 1 << 16
 RULES: dict[type[ChipDescription] | type[HostLink], dict[str, tuple[str, float, float]]] = {
     ChipDescription: {
         "clock": ("Hz", 1e3, 1e10),
+        "memory_clock_ratio": ("cycle/cycle", 1, 64),
         "ring_bytes_per_cycle": ("B/cycle", 1, 256),
         "ring_row_cycles": ("cycle", 1, BITS),
         "ring_sender_waits": ("flag", 0, 1),

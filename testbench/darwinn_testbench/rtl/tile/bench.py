@@ -1,7 +1,8 @@
 """A single tile in simulation: its memories as arrays, and instructions, rows and words for it.
 
 The tile is a shared library that Verilator builds and that works in this process; its memories are
-NumPy views of the arrays that the RTL works on, so nothing is copied.
+NumPy views of the arrays that the RTL works on, so nothing is copied. Narrow memory in block RAM is
+an exception: a copy before and behind each run.
 """
 
 from __future__ import annotations
@@ -17,11 +18,9 @@ import numpy as np
 from darwinn_sim import chip
 from numpy.typing import NDArray
 
-from darwinn_testbench.rtl.build import Design, library, simulation_argument
+from darwinn_testbench.rtl.build import Design, as_asked, library, simulation_argument
 from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_library_counts
-
-DESIGN: Final = Design("tile", c_sources=("tile_bench.cpp",))
-"""The tile with its C++ side."""
+from darwinn_testbench.rtl.parameters import RATIO, harness_sizes
 
 LINKS: Final = 4
 CHANNELS: Final = 2
@@ -54,12 +53,24 @@ class RingRow:
     token: bool = False
 
 
+def design(memory_clock_ratio: int | None = None) -> Design:
+    """The tile with its C++ side; with a ratio of more than 1 its memories are block RAM.
+
+    Without one it is that of the environment, or of the description.
+    """
+    asked = as_asked(Design("tile"))
+    sizes = {**harness_sizes(), **asked.sizes}
+    ratio = memory_clock_ratio or sizes[RATIO]
+    memories = "tile_arrays.cpp" if ratio == 1 else "tile_banks.cpp"
+    return Design("tile", c_sources=("tile_bench.cpp", memories), sizes={RATIO: ratio})
+
+
 @cache
-def _library() -> ctypes.CDLL:
-    opened = ctypes.CDLL(str(library(DESIGN)))
+def _library(chosen: Design) -> ctypes.CDLL:
+    opened = ctypes.CDLL(str(library(chosen)))
     handle, word, wide = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
     signatures = {
-        "tile_new": (handle, word, ctypes.c_char_p),
+        "tile_new": (handle, word, ctypes.c_char_p, word),
         "tile_delete": (None, handle),
         "tile_reset": (None, handle),
         "tile_write_coverage": (None, handle, ctypes.c_char_p),
@@ -94,13 +105,15 @@ class TileBench:
 
     ``narrow`` (uint8, one a byte), ``wide`` and ``scale_bias`` (uint32) and ``flags`` (uint16) are
     the tile's own memories; they may be written while nothing is executed. ``seed`` decides what
-    they, and all that reset leaves alone, hold at first.
+    they, and all that reset leaves alone, hold at first. With a ``memory_clock_ratio`` of more than
+    1 narrow and wide memory are block RAM.
     """
 
-    def __init__(self, *, seed: int = 0) -> None:
-        self._library = _library()
+    def __init__(self, *, seed: int = 0, memory_clock_ratio: int | None = None) -> None:
+        chosen = design(memory_clock_ratio)
+        self._library = _library(chosen)
         argument = simulation_argument().encode()
-        self._tile = self._library.tile_new(seed % (1 << 32), argument)
+        self._tile = self._library.tile_new(seed % (1 << 32), argument, chosen.sizes[RATIO])
         if COVERAGE_VARIABLE in os.environ:
             atexit.register(self._keep_counts)
         self.narrow = self._view("narrow", chip.NARROW_BYTES)
@@ -114,7 +127,7 @@ class TileBench:
         return np.frombuffer(memoryview(octets), np.uint8)
 
     def _keep_counts(self) -> None:
-        keep_library_counts(partial(self._library.tile_write_coverage, self._tile), DESIGN.top)
+        keep_library_counts(partial(self._library.tile_write_coverage, self._tile), "tile")
 
     def close(self) -> None:
         """Give the tile's memory back; its arrays must not be used any more."""
