@@ -13,11 +13,8 @@ as well, from which every later run begins. What a test or a proof has caught is
 its file or that test has changed, other mutants when any test that was asked has. Those of which
 equivalents.toml says why nothing can tell them from the original do not count.
 
-Scores are of the mutants of a source up to the first that is not judged yet: what is caught is
-caught soon, so a sample that was broken off anywhere else would seem too good.
-
-Exits with 1 if less than 97 % of the others are caught, or less than 90 % in a source with 20 or
-more. docs/rtl.md has more.
+Scores are of what is judged. What is caught is known before what survives, so as long as drawn ones
+are not judged they are too good; how many of each source there are is said.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -322,17 +319,10 @@ def quickest_first(tests: Sequence[str], catchers: Sequence[str]) -> tuple[str, 
     return (*within[:FIRST], *tests)
 
 
-def unbroken(sample: Sequence[Mutant], judged: Sequence[Judged]) -> list[Judged]:
-    """Of each source those up to the first of the sample that is not judged."""
-    known = {each.mutant: each for each in judged}
-    broken: set[str] = set()
-    found = []
-    for mutant in sample:
-        if mutant not in known:
-            broken.add(mutant.file)
-        elif mutant.file not in broken:
-            found.append(known[mutant])
-    return found
+def unjudged(sample: Sequence[Mutant], judged: Sequence[Judged]) -> dict[str, int]:
+    """Of each source how many mutants of the sample are not judged, where there are any."""
+    known = {each.mutant for each in judged}
+    return dict(Counter(each.file for each in sample if each not in known))
 
 
 def _attempt(number: int, tests: Sequence[str], end: float | None) -> tuple[str, float] | None:
@@ -402,14 +392,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes = list(campaign.judged([each for each in sample if each not in same]))
     if options.record:
         campaign.record(sample, outcomes)
-    every = all_judged(sample, outcomes, same)
-    judged = unbroken(sample, every)
-    print(
-        f"{len(sample)} drawn, {len(every)} judged, {len(judged)} of them before a gap",
-        file=sys.stderr,
-    )
+    judged = all_judged(sample, outcomes, same)
     places = len(drawn(project.mutants, options.seed))
     found = report(judged, project.sources, options.seed, places, EQUIVALENTS, as_json=options.json)
+    left = unjudged(sample, judged)
+    if left and not options.json:
+        print(f"{sum(left.values())} drawn ones are not judged, so the shares are too good:")
+        print(*(f"  {file} {count}" for file, count in sorted(left.items())), sep="\n")
     total = total_of(found)
     weak = [
         each.package

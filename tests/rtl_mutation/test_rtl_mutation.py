@@ -291,14 +291,14 @@ def test_what_caught_others_of_a_source_is_asked_first_if_it_is_asked_at_all() -
     )
 
 
-def test_a_score_ends_at_the_first_of_a_source_that_is_not_judged(tmp_path: Path) -> None:
-    """What is caught is known before what survives, so it must not count beyond a gap."""
-    from tests.rtl_mutation.__main__ import unbroken
+def test_what_is_drawn_and_not_judged_is_counted(tmp_path: Path) -> None:
+    from tests.rtl_mutation.__main__ import unjudged
 
     one, two, three, four = found(tmp_path)[:4]
     sample = [one, two, three, replace(four, file="n.sv")]
-    judged = [Judged(each, CAUGHT, "", 0.0) for each in (sample[3], three, one)]
-    assert [each.mutant for each in unbroken(sample, judged)] == [one, sample[3]]
+    judged = [Judged(each, CAUGHT, "", 0.0) for each in (sample[3], one)]
+    assert unjudged(sample, judged) == {"m.sv": 2}
+    assert unjudged(sample[:1], judged) == {}
 
 
 @pytest.mark.parametrize(
