@@ -117,9 +117,10 @@ rtl-nightly: $(READY)  ## Run thousands of random programs and instructions on t
 rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
 	@$(BIN)/python tests/support/mutations.py
 
-# docs/rtl.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER.
+# docs/rtl.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER RECORD=1.
 rtl-campaign: $(READY)  ## Change each source of the RTL in MUTANTS=30 places: do the tests notice?
-	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.rtl_mutation $(WORDS_OF_MUTATIONS)
+	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.rtl_mutation $(WORDS_OF_MUTATIONS) \
+	    $(if $(RECORD),--record)
 
 # ONLY="fifo ring" NIGHTLY=1 JOBS=N OUT=FOLDER.
 rtl-formal: $(READY)  ## Prove properties of the RTL, for every input and history (python -m tests.formal)

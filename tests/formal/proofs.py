@@ -441,6 +441,11 @@ _BUS = (
         "answers go to the side that asked",
         Edit("bus_share.sv", "for_queue = m_axi_read.rid == «2'(ReadStreams)»", "2'd2"),
     ),
+    Property(
+        "assert_answers_wait_for_their_side",
+        "and are taken when it takes them",
+        Edit("bus_share.sv", "bready = «answers_queue» ? queue_write.bready", "!answers_queue"),
+    ),
 )
 
 _OUTPUT = (

@@ -6,13 +6,15 @@ Mutants of every source of the harness are drawn by seed, so many of each: stuck
 dropped conditions, constants off by one, other operators, lost resets and assignments, wrong
 indices, widths, signs, priorities. Where the gate has proofs of a module (tests/formal), they are
 asked first. What those let pass is compiled into one copy of the RTL, in which a simulation chooses
-a mutant, and each is tried on the tests of its source, the nearest first. What came of it is kept
-in OUT: the same command goes on there, and more mutants of a seed are the same ones and others. A
-mutant is tried again when its file has changed, or the tests that were asked. Those of which
+a mutant, and each is tried on the tests of its source, the nearest first, and of those the ones
+that have caught the most. What came of it is kept in OUT: the same command goes on there, and more
+mutants of a seed are the same ones and others. With --record what was caught goes into record.json
+as well, from which every later run begins. What a test or a proof has caught is tried again when
+its file or that test has changed, other mutants when any test that was asked has. Those of which
 equivalents.toml says why nothing can tell them from the original do not count.
 
-Exits with 1 if less than 97 % of the others are caught, or less than 90 % in a source with 20 or
-more. docs/rtl.md has more.
+Scores are of what is judged. What is caught is known before what survives, so as long as drawn ones
+are not judged they are too good; how many of each source there are is said.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -34,6 +36,7 @@ from random import SystemRandom
 
 from darwinn_testbench.rtl.build import build_root, locked, source_files, source_folder
 
+from tests.formal.yosys import WRAPPERS
 from tests.mutation.mutants import Mutant, drawn
 from tests.mutation.results import (
     CAUGHT,
@@ -41,6 +44,7 @@ from tests.mutation.results import (
     SURVIVED,
     TOTAL,
     BadEquivalent,
+    Judged,
     Kept,
     Outcome,
     all_judged,
@@ -51,12 +55,14 @@ from tests.mutation.results import (
 from tests.rtl_mutation.asked import asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
 from tests.rtl_mutation.mutants import mutants_of
-from tests.rtl_mutation.proving import broken_by
+from tests.rtl_mutation.proving import PROVED_BY, broken_by, proof_named
+from tests.rtl_mutation.record import Catch, Record
 from tests.rtl_mutation.runner import ToolError, prepare, run
 from tests.rtl_mutation.schemata import write_copy
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
+RECORD = Path(__file__).with_name("record.json")
 
 GOAL, GOAL_OF_SOURCE, ENOUGH = 0.97, 0.90, 20
 """Shares of the mutants that are not equivalent that have to be caught: in all, and in each source
@@ -64,6 +70,8 @@ with enough of them."""
 
 BATCH = 500
 """So many mutants are compiled together; all are asked the near tests, then some the far ones."""
+FIRST = 3
+"""So many tests that have caught others of a source are asked before all others."""
 CPU_SECONDS, SECONDS = 400, 7200
 """So long may the tests of a mutant take: each process, and all together; without one they take a
 minute. Building, which only the first run does, takes longer."""
@@ -132,12 +140,22 @@ def _digest_of_test(file: str, name: str) -> str:
     return hashlib.sha256(f"{file}/{own}".encode()).hexdigest()[:24]
 
 
+def _digest_of_proof(by: str) -> str:
+    proof = proof_named(by)
+    said = f"{proof.name} {dict(proof.parameters)} {proof.bound}"
+    return hashlib.sha256(
+        (WRAPPERS / f"{proof.wrapper}.sv").read_bytes() + said.encode()
+    ).hexdigest()[:24]
+
+
 def digest(tests: Sequence[str], by: str) -> str:
     """Of what has decided about a mutant: the test that caught it, or all that were asked and what
     they are made of.
 
     Raises ``OSError`` or ``StopIteration`` if that test is not there any more.
     """
+    if by.startswith(PROVED_BY):
+        return _digest_of_proof(by)
     if "::" in by:
         file, _, name = by.partition("::")
         return _digest_of_test(file, name.partition("[")[0])
@@ -150,9 +168,11 @@ class Campaign:
     def __init__(self, project: Project, options: argparse.Namespace) -> None:
         self._project = project
         self._kept = Kept(options.out / "rtl-mutations.jsonl")
+        self._record = Record(RECORD)
         self._end = None if options.seconds is None else time.monotonic() + options.seconds
         self._jobs: int = options.jobs
         self._near: bool = options.near
+        self._proofs_alone: bool = options.proofs
 
     def judged(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
         """Outcomes of the mutants, as far as there is time: what is known first."""
@@ -169,6 +189,8 @@ class Campaign:
                 yield self._outcome(mutant, by, seconds, f"{number} of {len(left)}")
             else:
                 unproved.append(mutant)
+        if self._proofs_alone:
+            return
         proved = len(left) - len(unproved)
         for first in range(0, len(unproved), BATCH):
             if self._late():
@@ -192,7 +214,12 @@ class Campaign:
 
     def _known(self, mutant: Mutant) -> Outcome | None:
         """What was found before, if it would be found again."""
-        known = self._kept.get(self._project.key(mutant))
+        key = self._project.key(mutant)
+        recorded = self._record.get(key)
+        known = self._kept.get(key) or (
+            recorded
+            and Outcome(key, recorded.digest, mutant.name, CAUGHT, recorded.by, seconds=0.0)
+        )
         if known is None or known.result not in RESULTS:
             return None
         try:
@@ -208,7 +235,10 @@ class Campaign:
             folder = build_root() / "campaign" / source_folder().name
             write_copy(source_folder(), folder, self._project.sources, numbered)
             done, passed = before, {}
-            near = {number: each.near for number, each in asked.items()}
+            near = {
+                number: quickest_first(each.near, self._record.tests_of(numbered[number].file))
+                for number, each in asked.items()
+            }
             end = self._end if self._near else self._middle()
             for number, by, seconds in self._tried(folder, near, end):
                 if by or self._near or not asked[number].far:
@@ -222,6 +252,16 @@ class Campaign:
                 done += 1
                 taken = passed[number] + seconds
                 yield self._outcome(numbered[number], by, taken, f"{done} of {total}")
+
+    def record(self, mutants: Sequence[Mutant], outcomes: Sequence[Outcome]) -> None:
+        """Keep in the repository which of these were caught, and how."""
+        files = {self._project.key(each): each.file for each in mutants}
+        catches = [
+            Catch(files[each.key], each.key, each.by, each.tests)
+            for each in outcomes
+            if each.result == CAUGHT
+        ]
+        self._record.write(catches, {self._project.key(each) for each in self._project.mutants})
 
     def _middle(self) -> float | None:
         """When the near tests have had their share of the time."""
@@ -269,6 +309,22 @@ class Campaign:
         return outcome
 
 
+def quickest_first(tests: Sequence[str], catchers: Sequence[str]) -> tuple[str, ...]:
+    """``tests`` behind those functions of them that caught the most; pytest runs none twice."""
+    within = [
+        each
+        for each in catchers
+        if any(each == test or each.startswith(f"{test}::") for test in tests)
+    ]
+    return (*within[:FIRST], *tests)
+
+
+def unjudged(sample: Sequence[Mutant], judged: Sequence[Judged]) -> dict[str, int]:
+    """Of each source how many mutants of the sample are not judged, where there are any."""
+    known = {each.mutant for each in judged}
+    return dict(Counter(each.file for each in sample if each not in known))
+
+
 def _attempt(number: int, tests: Sequence[str], end: float | None) -> tuple[str, float] | None:
     """In a process of the pool: how a mutant was caught, and the seconds that it took."""
     if end is not None and time.monotonic() > end:
@@ -300,6 +356,8 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument(
         "--near", action="store_true", help="ask the benches of units alone, and keep no survivors"
     )
+    options.add_argument("--proofs", action="store_true", help="ask the proofs of the gate alone")
+    options.add_argument("--record", action="store_true", help=f"keep catches in {RECORD.name}")
     options.add_argument(
         "--every", action="store_true", help="every mutant of a place, not one that is drawn"
     )
@@ -330,10 +388,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{each.file}:{each.line}: {each.kind}: {each.before} -> {each.after}")
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
-    outcomes = Campaign(project, options).judged([each for each in sample if each not in same])
+    campaign = Campaign(project, options)
+    outcomes = list(campaign.judged([each for each in sample if each not in same]))
+    if options.record:
+        campaign.record(sample, outcomes)
     judged = all_judged(sample, outcomes, same)
     places = len(drawn(project.mutants, options.seed))
     found = report(judged, project.sources, options.seed, places, EQUIVALENTS, as_json=options.json)
+    left = unjudged(sample, judged)
+    if left and not options.json:
+        print(f"{sum(left.values())} drawn ones are not judged, so the shares are too good:")
+        print(*(f"  {file} {count}" for file, count in sorted(left.items())), sep="\n")
     total = total_of(found)
     weak = [
         each.package

@@ -73,6 +73,7 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/scalar/*.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/chip.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
+    ("rtl/dma/dma_engine.sv", (_EVENTS,)),
     ("rtl/host/interrupts.sv", (_INTERRUPTS, _EVENTS)),
     ("rtl/host/registers.sv", (_REGISTERS, _INTERRUPTS, _QUEUE)),
     ("rtl/host/chunk_queue.sv", (_QUEUE, _BESIDE)),

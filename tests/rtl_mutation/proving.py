@@ -11,6 +11,15 @@ from tests.formal.yosys import Answer, DesignRefused, Question, ask
 from tests.mutation.mutants import Mutant
 from tests.rtl_mutation.mutants import STATEMENT
 
+PROVED_BY = "tests/formal/test_formal.py::test_proof_holds["
+"""So begin the tests that are proofs; then comes the proof's name."""
+
+
+def proof_named(test: str) -> Proof:
+    """The proof that a test is; raises ``StopIteration`` if there is none of the name any more."""
+    name = test.removeprefix(PROVED_BY).removesuffix("]")
+    return next(proof for proof in PROOFS if proof.name == name)
+
 
 def proofs_about(source: str) -> list[Proof]:
     """Proofs of the gate that hold the module of a source; none where there is no yosys."""
@@ -38,5 +47,5 @@ def broken_by(mutant: Mutant, source: bytes) -> str:
             except DesignRefused:
                 continue
         if reply.answer not in (Answer.PROVED, Answer.BOUNDED):
-            return f"tests/formal/test_formal.py::test_proof_holds[{proof.name}]"
+            return f"{PROVED_BY}{proof.name}]"
     return ""

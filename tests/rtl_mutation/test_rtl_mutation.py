@@ -10,12 +10,14 @@ import pytest
 from darwinn_testbench.rtl.build import source
 from harness_runs import require_toolchain
 
+from tests.formal.yosys import WRAPPERS
 from tests.mutation.mutants import Mutant, drawn
-from tests.mutation.results import CAUGHT, SURVIVED, equivalents
+from tests.mutation.results import CAUGHT, SURVIVED, Judged, equivalents
 from tests.rtl_mutation.asked import FAR, NEAR, Asked, asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
 from tests.rtl_mutation.mutants import STATEMENT, mutants_of
-from tests.rtl_mutation.proving import broken_by
+from tests.rtl_mutation.proving import PROVED_BY, broken_by
+from tests.rtl_mutation.record import Catch, Record
 from tests.rtl_mutation.runner import Ran, ToolError
 from tests.rtl_mutation.schemata import woven, write_copy
 
@@ -243,6 +245,60 @@ def test_what_a_test_has_caught_holds_until_that_test_changes(
     assert found[0] == found[1] != found[2]
     with pytest.raises(StopIteration):
         tool.digest((), "test_it.py::test_gone")
+
+
+def test_what_a_proof_has_caught_holds_until_its_wrapper_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.rtl_mutation import __main__ as tool
+
+    monkeypatch.setattr(tool, "WRAPPERS", tmp_path)
+    text = (WRAPPERS / "fifo_proof.sv").read_bytes()
+    found = []
+    for now in (text, text + b" "):
+        (tmp_path / "fifo_proof.sv").write_bytes(now)
+        found.append(tool.digest((), f"{PROVED_BY}fifo]"))
+    assert found[0] != found[1]
+    with pytest.raises(StopIteration):
+        tool.digest((), f"{PROVED_BY}gone]")
+
+
+def test_the_record_is_the_same_in_whatever_order_it_grows(tmp_path: Path) -> None:
+    catches = [
+        Catch("m.sv", "k1", "a.py::test_a[2 x]", "d1"),
+        Catch("m.sv", "k2", "b.py::test_b", "d2"),
+        Catch("m.sv", "k3", "a.py::test_a[1]", "d1"),
+        Catch("n.sv", "gone", "the tests do not end", "d3"),
+    ]
+    existing = {"k1", "k2", "k3"}
+    for name, order in (("one", catches), ("other", catches[::-1])):
+        for each in order:
+            Record(tmp_path / name).write([each], existing)
+    assert (tmp_path / "one").read_text() == (tmp_path / "other").read_text()
+    record = Record(tmp_path / "one")
+    assert [record.get(each.key) for each in catches] == [*catches[:3], None]
+    assert record.tests_of("m.sv") == ["a.py::test_a", "b.py::test_b"]
+    assert record.tests_of("n.sv") == []
+
+
+def test_what_caught_others_of_a_source_is_asked_first_if_it_is_asked_at_all() -> None:
+    from tests.rtl_mutation.__main__ import quickest_first
+
+    caught = ["b.py::test_2", "far.py::test_1", "a.py::test_1"]
+    assert quickest_first(("a.py", "b.py::test_2"), caught) == (
+        *("b.py::test_2", "a.py::test_1"),
+        *("a.py", "b.py::test_2"),
+    )
+
+
+def test_what_is_drawn_and_not_judged_is_counted(tmp_path: Path) -> None:
+    from tests.rtl_mutation.__main__ import unjudged
+
+    one, two, three, four = found(tmp_path)[:4]
+    sample = [one, two, three, replace(four, file="n.sv")]
+    judged = [Judged(each, CAUGHT, "", 0.0) for each in (sample[3], one)]
+    assert unjudged(sample, judged) == {"m.sv": 2}
+    assert unjudged(sample[:1], judged) == {}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ module bus_share_proof
     input logic [1:0] has_word,
     input logic [1:0][7:0] word,
     input logic [1:0] last_word,
+    input logic [1:0] takes_read,
+    input logic [1:0] takes_answer,
     input logic arready,
     input logic awready,
     input logic wready,
@@ -81,14 +83,14 @@ module bus_share_proof
   assign dma_read.arlen = 8'd3;
   assign dma_read.arsize = 3'd3;
   assign dma_read.arburst = 2'b01;
-  assign dma_read.rready = 1'b1;
+  assign dma_read.rready = takes_read[0];
   assign queue_read.arvalid = arvalid[1];
   assign queue_read.arid = 2'(ReadStreams);
   assign queue_read.araddr = araddr[1];
   assign queue_read.arlen = 8'd1;
   assign queue_read.arsize = 3'd3;
   assign queue_read.arburst = 2'b01;
-  assign queue_read.rready = 1'b1;
+  assign queue_read.rready = takes_read[1];
   assign dma_write.awvalid = awvalid[0];
   assign dma_write.awid = 2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT);
   assign dma_write.awaddr = awaddr[0];
@@ -99,7 +101,7 @@ module bus_share_proof
   assign dma_write.wdata = (8 * DataBytes)'(wdata[0]);
   assign dma_write.wstrb = DataBytes'(1);
   assign dma_write.wlast = wlast[0];
-  assign dma_write.bready = 1'b1;
+  assign dma_write.bready = takes_answer[0];
   assign queue_write.awvalid = awvalid[1];
   assign queue_write.awid = 2'd0;
   assign queue_write.awaddr = awaddr[1];
@@ -110,7 +112,7 @@ module bus_share_proof
   assign queue_write.wdata = (8 * DataBytes)'(wdata[1]);
   assign queue_write.wstrb = DataBytes'(2);
   assign queue_write.wlast = wlast[1];
-  assign queue_write.bready = 1'b1;
+  assign queue_write.bready = takes_answer[1];
   assign m_axi_read.arready = arready;
   assign m_axi_read.rvalid = rvalid;
   assign m_axi_read.rid = rid;
@@ -180,6 +182,9 @@ module bus_share_proof
               queue_read.rvalid == (rvalid && rid == 2'(ReadStreams)) &&
               dma_write.bvalid == (bvalid && bid == 2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT)) &&
               queue_write.bvalid == (bvalid && bid != 2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT)));
+      assert_answers_wait_for_their_side :
+      assert ((!rvalid || m_axi_read.rready == takes_read[queue_read.rvalid]) &&
+              (!bvalid || m_axi_write.bready == takes_answer[queue_write.bvalid]));
       lemma_asked :
       assert (!share.queue_asked || (ar_waited && ar_was[AddressBits+9-:2] == 2'(ReadStreams)));
       lemma_asked_dma :
