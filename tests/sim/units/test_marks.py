@@ -9,6 +9,8 @@ from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.units import marks, scalar_core
 from darwinn_sim.units.marks import Marks
 from darwinn_sim.units.observation import new_observation
+from darwinn_sim.units.sweeps import sweeps
+from darwinn_sim.units.tensor_cells import MAC
 from functional_coverage import Coverage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +33,7 @@ BINS = (
     *("marks", "places", "places from narrow memory", "places of scales"),
     *("made", "not made"),
     "makes room",
+    *("several segments at once", "held apart by what is written"),
 )
 
 
@@ -55,11 +58,17 @@ def prepared(operation: str, case: Case, seed: int) -> Bench:
     return bench
 
 
+def new_marks(bench: Bench) -> Marks:
+    """Nothing is noted; of each iteration that multiplies somebody asks what it reads."""
+    tables = bench.program.tables
+    asked = tables.tensor["opcode"][0] == MAC
+    group = np.full(len(tables.tensor_plan.operand), asked, np.uint8)
+    return marks.new_marks(np.array([MARK], np.uint8), sweeps(tables, group))
+
+
 def noted(bench: Bench, room: int) -> tuple[Noted, int]:
     """What is noted, with so much room beside a segment's; how often it was taken out."""
-    segments = bench.program.tables.tensor_plan.segment
-    group = np.ones(len(bench.program.tables.tensor_plan.operand), np.uint8)
-    seen = marks.new_marks(np.array([MARK], np.uint8), group, int(segments["count"].max()))
+    seen = new_marks(bench)
     seen = seen._replace(notes=seen.notes[: int(seen.marking["most"][0]) + room])
     notes: list[int] = []
     taken = 0
@@ -139,9 +148,10 @@ def test_a_row_that_has_changed_meanwhile_is_noted_again() -> None:
     for name in ("partial_sum", "narrow_write"):
         fields |= twice.fields(tensor_unit.MAC, name)
     bench = Bench([(tensor_unit.MAC, fields)])
-    seen = marks.new_marks(np.array([MARK], np.uint8), np.ones(2, np.uint8), 1)
+    seen = new_marks(bench)
     for number, place in enumerate((100, 200)):
         bench.tiles[0]["wide"][640:644] = np.arange(place, place + 4) + 0xFF000000
+        bench.tiles[0]["wide_writes"] += 1
         bench.tiles[0]["flags"][TileFlag.RING_BUS_READ_A] = number
         bench.run(new_observation(marked=seen))
         assert (bench.waiting == ()) == bool(number)
@@ -161,3 +171,18 @@ def cover(coverage: Coverage, operation: str, bench: Bench, expected: Noted) -> 
     iterations = int(bench.program.tables.tensor_plan.place["iterations"][0])
     coverage.hit("made", when=expected.made)
     coverage.hit("not made", when=expected.begun and len(expected.made) < iterations)
+    tables = bench.program.tables
+    found = sweeps(tables, np.zeros(iterations, np.uint8))
+    (begins,) = np.nonzero(found.at)
+    first = int(found.at[0])
+    coverage.hit("several segments at once", when=int(found.sweeps[first]["segments"]) > 1)
+    alone = found.sweeps["alone"]
+    coverage.hit(
+        "held apart by what is written",
+        when=any(
+            not tables.tensor_plan.segment[begin]["waits"]
+            and not alone[found.at[begin] - 1]
+            and not alone[found.at[begin]]
+            for begin in begins.tolist()
+        ),
+    )
