@@ -148,6 +148,7 @@ JOBS = (
         for name, needs in (
             ("record", ()),
             ("speed", ("corpus",)),
+            ("layers", ("corpus",)),
             ("whole_models", ("corpus",)),
             ("usb", ("corpus",)),
             ("pcie", ("corpus",)),

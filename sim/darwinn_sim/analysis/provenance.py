@@ -37,8 +37,10 @@ from darwinn_sim.units.marks import (
     PARAMETERS,
     PLACE_BITS,
     SCALES,
+    Sweeps,
     new_marks,
 )
+from darwinn_sim.units.sweeps import sweeps
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_cells import MAC
 
@@ -162,13 +164,14 @@ def trace(
         accelerator.run(_with_places(caching, 0), {})
     program = accelerator.load(inference)
     found = layers.find(program.chunks)
+    swept = sweeps(program.tables, operands.groups(program.tables))
     before = accelerator.chip.contents()
     most = MARKS - len(inference.input_layers)
     runs = []
     for first in range(0, max(len(found), 1), most):
         accelerator.chip.restore(before)
         window = found[first : first + most]
-        runs.append(_MarkedRun(accelerator, caching, inference, found, window))
+        runs.append(_MarkedRun(accelerator, caching, inference, found, window, swept))
     reads = [run.reads() for run in runs]
     return Provenance(
         program,
@@ -187,12 +190,11 @@ def trace(
 class _Marker:
     """Marks of the layers of a window, and what is noted in the run (``observer.Marking``)."""
 
-    def __init__(self, tables: Tables, window: Sequence[ComputedLayer]) -> None:
+    def __init__(self, tables: Tables, found: Sweeps, window: Sequence[ComputedLayer]) -> None:
         mark = np.zeros(len(tables.tensor), np.uint8)
         for number, layer in enumerate(window, 1):
             mark[tables.row[list(layer.instructions)]] = number
-        most = int(tables.tensor_plan.segment["count"].max(initial=1))
-        self.marks = new_marks(mark, operands.groups(tables), most)
+        self.marks = new_marks(mark, found)
         self._parts: list[Places] = []
 
     def take(self) -> None:
@@ -225,10 +227,11 @@ class _MarkedRun:
         inference: Executable,
         found: Sequence[ComputedLayer],
         window: Sequence[ComputedLayer],
+        swept: Sweeps,
     ) -> None:
         self._layers, self._window = found, window
         self._program = accelerator.load(inference)
-        self._marker = _Marker(self._program.tables, window)
+        self._marker = _Marker(self._program.tables, swept, window)
         self._inputs = [layer.name for layer in inference.input_layers]
         self._words = [
             0 if each is None else -(-len(each.parameters) // WORD_BYTES)

@@ -102,7 +102,8 @@ class RowFifo(Record):
 class Tile(Record, align=True):
     """A tile. ``awake``: something has happened that may let one of its units go on.
     ``wide_write_second`` and ``ring_read_second`` keep the side of the double buffer that
-    narrow-to-wide and the ring producer share, until a fence resets their flags.
+    narrow-to-wide and the ring producer share, until a fence resets their flags. ``wide_writes``
+    counts rows of wide memory that units have written: while it stays, all are as they were.
     """
 
     number: int
@@ -126,6 +127,7 @@ class Tile(Record, align=True):
     mesh: Annotated[Records[WordFifo], 4]
     wide_write_second: int
     ring_read_second: int
+    wide_writes: int
 
 
 class ByteFifo(Record):

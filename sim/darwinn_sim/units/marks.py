@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner
-from darwinn_sim.kernel.structure import Int16, Int32, Record, Records
-from darwinn_sim.units.identities import last_granule, same_row
+from darwinn_sim.kernel.structure import Int16, Int32, Record, Records, Uint8
+from darwinn_sim.units.identities import same_row
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, scale_half
-from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK, row_base
+from darwinn_sim.units.tensor_cells import NARROW_MASK, row_base
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 PARAMETER_MARK = 0xFF
@@ -41,7 +41,7 @@ FIRST_GROUP, LAST_GROUP = 1, 2
 ROWS = chip.WIDE_ROWS + 4
 """Rows of a tile that are read: of wide memory, and halves of scales and biases."""
 
-_WORD = 0b1111
+ALL_PLANES = 0b1111
 """All four bytes of a word."""
 
 _SLOTS = 1 << 16
@@ -49,25 +49,76 @@ _SLOTS = 1 << 16
 
 _ROOM = 1 << 20
 
-_OF_AN_ITERATION = chip.LANES // 4 + 2
-"""Notes of activations that an iteration makes, at most: an interpolation takes a byte a lane; and
-that they have been made."""
+
+class Run(Record, align=True):
+    """So many places from the ``first`` on: words of narrow memory, of which the bytes ``planes``
+    (bit k: byte k) are meant, or rows of wide memory, of which so many ``lanes``.
+    """
+
+    first: Int32
+    count: Int32
+    planes: Int16
+    lanes: Int16
+
+
+class Sweep(Record, align=True):
+    """Segments that are taken at once, as many as ``segments``, of so many ``iterations``.
+
+    ``outputs`` of them have results, of up to ``lanes``: together ``words``, by which flag 0 has
+    ``grown``; ``parameter_reads`` and ``sum_writes`` are increments of flags 1 and 2. Some of them
+    put sums aside (``stores``). One that is ``alone`` writes its results word by word. What is read
+    and written is runs from ``reads``, ``rows`` and ``writes`` on, up to their ends; ``made`` are
+    iterations of the instruction of which somebody asks who has made their activations.
+    """
+
+    segments: Int32
+    iterations: Int32
+    outputs: Int32
+    words: Int32
+    grown: Int32
+    parameter_reads: Int32
+    sum_writes: Int32
+    lanes: Int16
+    stores: Uint8
+    alone: Uint8
+    reads: Int32
+    reads_end: Int32
+    rows: Int32
+    rows_end: Int32
+    writes: Int32
+    writes_end: Int32
+    made: Int32
+    made_end: Int32
+
+
+class Sweeps(NamedTuple):
+    """The sweeps of a program: which one begins ``at`` a segment of the plan, and what they share
+    (``units.sweeps`` finds them).
+    """
+
+    at: NDArray[np.int32]
+    sweeps: Records[Sweep]
+    reads: Records[Run]
+    rows: Records[Run]
+    writes: Records[Run]
+    made: NDArray[np.int32]
 
 
 class Marking(Record):
     """Whether the run is ``on`` marks; how many ``notes`` there are since they were last taken out;
-    how many a segment may make, at ``most``.
+    how many a sweep may make, at ``most``.
 
-    ``begin``, ``count`` and ``lanes`` are of the granules in the plan whose rows have been noted
-    last, and are what they were (``count`` 0: none).
+    The runs of rows that have been noted last are those from ``rows`` to ``rows_end``, for a
+    ``reader`` (less 1: 0 is none), when so many ``writes`` had been made to the tile's wide memory.
     """
 
     on: int
     notes: int
     most: int
-    begin: int
-    count: int
-    lanes: int
+    rows: int
+    rows_end: int
+    reader: int
+    writes: int
 
 
 class Noted(Record):
@@ -76,13 +127,14 @@ class Noted(Record):
     """
 
     reader: Int32
+    writes: int
     lanes: Int16
     planes: Int16
 
 
 class Marks(NamedTuple):
     """What is marked and noted: one ``marking``; the ``mark`` of each tensor instruction (0: none);
-    by iteration of the plan, whether it belongs to the first or the last ``group`` of results.
+    the sweeps of the program, as in ``Sweeps``.
 
     ``octets`` are the marks that each reader has met, a bit each; ``notes`` places, and ``recent``
     some of them by their hash. ``noted`` rows with their ``content``: those of a tile's wide
@@ -91,7 +143,12 @@ class Marks(NamedTuple):
 
     marking: Records[Marking]
     mark: NDArray[np.uint8]
-    group: NDArray[np.uint8]
+    at: NDArray[np.int32]
+    sweeps: Records[Sweep]
+    reads: Records[Run]
+    rows: Records[Run]
+    writes: Records[Run]
+    made: NDArray[np.int32]
     octets: NDArray[np.uint8]
     notes: NDArray[np.int64]
     recent: NDArray[np.int64]
@@ -102,21 +159,22 @@ class Marks(NamedTuple):
 def no_marks() -> Marks:
     """For a run on data."""
     octets, numbers = np.zeros(1, np.uint8), np.zeros(1, np.int64)
+    places, runs = np.zeros(1, np.int32), Run.zeros(1)
     return Marks(
-        *(Marking.zeros(1), octets, octets, np.zeros((1, 1), np.uint8), numbers, numbers),
+        *(Marking.zeros(1), octets, places, Sweep.zeros(1), runs, runs, runs, places),
+        *(np.zeros((1, 1), np.uint8), numbers, numbers),
         *(Noted.zeros(1), np.zeros((1, 1), np.uint32)),
     )
 
 
-def new_marks(mark: NDArray[np.uint8], group: NDArray[np.uint8], most: int) -> Marks:
-    """Nothing is noted; there is room for what a segment of ``most`` iterations reads."""
+def new_marks(mark: NDArray[np.uint8], sweeps: Sweeps) -> Marks:
+    """Nothing is noted; there is room for what a sweep reads."""
     readers = len(mark) * chip.TILES * KINDS
-    # Each row is noted once for each of its bytes, if it is read; what narrow memory holds, always.
-    most = _OF_AN_ITERATION * most + 4 * chip.ROW_WORDS * ROWS
+    most = _most_notes(sweeps)
     marks = Marks(
         Marking.zeros(1),
         mark,
-        group,
+        *sweeps,
         np.zeros((readers, 32), np.uint8),
         np.empty(max(2 * most, _ROOM), np.int64),
         np.full(_SLOTS, -1, np.int64),
@@ -127,6 +185,18 @@ def new_marks(mark: NDArray[np.uint8], group: NDArray[np.uint8], most: int) -> M
     return marks
 
 
+def _most_notes(sweeps: Sweeps) -> int:
+    """Notes that a sweep makes, at most: of each word, of each lane of a row, of scales and biases,
+    and of what has been made.
+    """
+    found = 2 * chip.ROW_WORDS + sweeps.sweeps["made_end"] - sweeps.sweeps["made"].astype(np.int64)
+    for name, notes in (("reads", 1), ("rows", chip.ROW_WORDS)):
+        before = np.append(0, np.cumsum(getattr(sweeps, name)["count"], dtype=np.int64))
+        begins, ends = sweeps.sweeps[name], sweeps.sweeps[f"{name}_end"]
+        found += notes * (before[ends] - before[begins])
+    return int(found.max(initial=0))
+
+
 @inner
 def is_on(marks: Marks) -> bool:
     """This is a run on marks."""
@@ -135,15 +205,9 @@ def is_on(marks: Marks) -> bool:
 
 @inner
 def is_full(marks: Marks) -> bool:
-    """What one more segment reads may not fit."""
+    """What one more sweep reads may not fit."""
     marking = marks.marking[0]
     return bool(marking.on and marking.notes + marking.most > len(marks.notes))
-
-
-@inner
-def look_again(marks: Marks) -> None:
-    """Others may have written to wide memory, or another instruction is about to read it."""
-    marks.marking[0].count = 0
 
 
 @inner
@@ -152,114 +216,90 @@ def note(
     tile: state.Tile,
     unit: state.Unit,
     parameters: Parameters,
-    segment: Segment,
+    sweep: Sweep,
     row: int,
-    first: int,
     operands: NDArray[np.int32],
-    granules: NDArray[np.int16],
     marks: Marks,
 ) -> None:
-    """Note what a segment reads. ``row`` is the instruction's; the iterations begin at ``first`` of
-    the plan's ``operands`` and ``granules``.
-    """
-    lanes = segment.lanes
-    unit.lane_written[:lanes] = state.WRITTEN
+    """Note what a sweep reads. ``row`` and ``operands`` are those of the instruction."""
     reader = (row * chip.TILES + tile.number) * KINDS
     marks.octets[reader, 0] |= np.uint8(1)
-    _note_activations(tile, parameters, segment, reader + ACTIVATIONS, first, operands, marks)
-    if parameters.opcode == MAC and parameters.load_parameter_zero_point:
-        wide_row = segment.zero_point_row
-        base = row_base(core, tile, parameters, wide_row)
-        words = tile.wide[base : base + chip.ROW_WORDS]
-        _note_row(tile.number, reader + PARAMETERS, wide_row, words, _WORD, lanes, marks)
-    if parameters.opcode != INTERPOLATE and parameters.products:
-        _note_granules(core, tile, parameters, segment, reader + PARAMETERS, first, granules, marks)
-    for k in range(2 if segment.outputs else 0):
+    _note_words(tile.narrow, reader + ACTIVATIONS, sweep, marks)
+    _note_made(tile.narrow, reader + MADE, sweep, operands, marks)
+    _note_rows(core, tile, parameters, reader + PARAMETERS, sweep, marks)
+    for k in range(2 if sweep.outputs else 0):
         if parameters.apply_bias if k else parameters.use_scales:
             buffer_row = 2 * k + scale_half(unit, parameters)
             base = chip.LANES * buffer_row
             words = tile.scale_bias[base : base + chip.LANES]
             buffer_row += chip.WIDE_ROWS
-            _note_row(tile.number, reader + SCALES, buffer_row, words, _WORD, lanes, marks)
+            # Nobody counts what is written to the buffer.
+            tile_number, lanes = tile.number, sweep.lanes
+            _note_row(tile_number, reader + SCALES, buffer_row, words, -1, ALL_PLANES, lanes, marks)
 
 
 @inner
-def _note_granules(
-    core: state.Core,
-    tile: state.Tile,
-    parameters: Parameters,
-    segment: Segment,
+def _note_words(narrow: NDArray[np.uint32], reader: int, sweep: Sweep, marks: Marks) -> None:
+    """Note the words of narrow memory that a sweep reads: neighbours are often alike."""
+    latest, latest_planes = np.uint32(0), 0
+    for number in range(sweep.reads, sweep.reads_end):
+        run = marks.reads[number]
+        k, end = run.first, run.first + run.count
+        while k < end:
+            word = narrow[k]
+            if word != latest or run.planes & ~latest_planes:
+                latest, latest_planes = word, run.planes
+                _note_word(reader, word, run.planes, marks)
+            k += 1
+
+
+@inner
+def _note_made(
+    narrow: NDArray[np.uint32],
     reader: int,
-    first: int,
-    granules: NDArray[np.int16],
-    marks: Marks,
-) -> None:
-    """Note the rows of a segment's parameters, but for those of the segment before: a layer takes
-    the same ones at each of its positions.
-    """
-    marking = marks.marking[0]
-    known = marking.count == segment.count and marking.lanes == segment.lanes
-    if known and _are_alike(granules, marking.begin, first, segment.count):
-        return
-    for i in range(first, first + segment.count):
-        granule = granules[i]
-        last = last_granule(parameters, granule)
-        for wide_row in range(granule >> 2, (last >> 2) + 1):
-            planes = _WORD
-            if wide_row == granule >> 2:
-                planes &= _WORD << (granule & 3)
-            if wide_row == last >> 2:
-                planes &= _WORD >> (3 - (last & 3))
-            base = row_base(core, tile, parameters, wide_row)
-            words = tile.wide[base : base + chip.ROW_WORDS]
-            _note_row(tile.number, reader, wide_row, words, planes, segment.lanes, marks)
-    marking.begin = first
-    marking.count = segment.count
-    marking.lanes = segment.lanes
-
-
-@inner
-def _are_alike(granules: NDArray[np.int16], one: int, other: int, count: int) -> bool:
-    """Two stretches of the plan have the same granules."""
-    k = 0
-    while k < count and granules[one + k] == granules[other + k]:
-        k += 1
-    return k == count
-
-
-@inner
-def _note_activations(
-    tile: state.Tile,
-    parameters: Parameters,
-    segment: Segment,
-    reader: int,
-    first: int,
+    sweep: Sweep,
     operands: NDArray[np.int32],
     marks: Marks,
 ) -> None:
-    width = 0
-    if parameters.opcode == INTERPOLATE:
-        width = int(segment.lanes)
-    elif parameters.opcode == MAC:
-        width = parameters.products * (2 if parameters.activation_16bit else 1)
-    latest, latest_planes = np.uint32(0), 0
-    for i in range(first, first + segment.count):
-        begin = operands[i]
-        for index in range(begin >> 2, (begin + width + 3) >> 2 if width else begin >> 2):
-            word = tile.narrow[index & (NARROW_MASK >> 2)]
-            planes = _WORD
-            if index == begin >> 2:
-                planes &= _WORD << (begin & 3)
-            if index == (begin + width - 1) >> 2:
-                planes &= _WORD >> (3 - ((begin + width - 1) & 3))
-            if word != latest or planes & ~latest_planes:
-                latest, latest_planes = word, planes
-                _note_word(reader, word, planes, marks)
-        if marks.group[i] and parameters.opcode == MAC:
-            word = tile.narrow[(begin & NARROW_MASK) >> 2]
-            octet = word >> np.uint32(8 * (begin & 3)) & np.uint32(0xFF)
-            if octet and word >> np.uint32(24) != PARAMETER_MARK:
-                _tell(reader - ACTIVATIONS + MADE, segment.first + i - first, 1, marks)
+    """Note of which iterations, of those that somebody asks for, an activation has been made."""
+    for number in range(sweep.made, sweep.made_end):
+        iteration = marks.made[number]
+        begin = operands[iteration] & NARROW_MASK
+        word = narrow[begin >> 2]
+        octet = word >> np.uint32(8 * (begin & 3)) & np.uint32(0xFF)
+        if octet and word >> np.uint32(24) != PARAMETER_MARK:
+            _tell(reader, iteration, 1, marks)
+
+
+@inner
+def _note_rows(
+    core: state.Core,
+    tile: state.Tile,
+    parameters: Parameters,
+    reader: int,
+    sweep: Sweep,
+    marks: Marks,
+) -> None:
+    """Note the rows of a sweep, but for those of the sweep before: a layer takes the same ones at
+    each of its positions.
+    """
+    marking = marks.marking[0]
+    if (
+        marking.reader == reader + 1
+        and marking.writes == tile.wide_writes
+        and marking.rows == sweep.rows
+        and marking.rows_end == sweep.rows_end
+    ):
+        return
+    for number in range(sweep.rows, sweep.rows_end):
+        run = marks.rows[number]
+        for wide_row in range(run.first, run.first + run.count):
+            base = row_base(core, tile, parameters, wide_row)
+            words = tile.wide[base : base + chip.ROW_WORDS]
+            writes = tile.wide_writes
+            _note_row(tile.number, reader, wide_row, words, writes, run.planes, run.lanes, marks)
+    marking.rows, marking.rows_end = sweep.rows, sweep.rows_end
+    marking.reader, marking.writes = reader + 1, tile.wide_writes
 
 
 @inner
@@ -286,19 +326,28 @@ def _note_row(
     reader: int,
     row: int,
     words: NDArray[np.uint32],
+    writes: int,
     planes: int,
     lanes: int,
     marks: Marks,
 ) -> None:
-    """Note what a row holds, unless it has been noted and is as it was."""
+    """Note what a row holds, unless it has been noted and is as it was; ``writes``: how many rows
+    of its memory have been written (-1: that is not known).
+    """
     slot = tile * ROWS + row
     known, content = marks.noted[slot], marks.content[slot]
-    if known.reader == reader + 1 and known.lanes == lanes and same_row(words, content, lanes):
+    if (
+        known.reader == reader + 1
+        and known.lanes == lanes
+        and (0 <= writes == known.writes or same_row(words, content, lanes))
+    ):
+        known.writes = writes
         if not planes & ~known.planes:
             return
         known.planes |= planes
     else:
         known.reader = reader + 1
+        known.writes = writes
         known.lanes = lanes
         known.planes = planes
         for lane in range(lanes):
@@ -333,10 +382,10 @@ def _tell(reader: int, place: int, count: int, marks: Marks) -> None:
 
 @inner
 def store_nothing(
-    core: state.Core, tile: state.Tile, parameters: Parameters, segment: Segment, marks: Marks
+    core: state.Core, tile: state.Tile, parameters: Parameters, segment: Segment
 ) -> None:
     """Sums that are put aside are nobody's."""
-    look_again(marks)
+    tile.wide_writes += 1
     base = row_base(core, tile, parameters, segment.sum_row)
     for lane in range(segment.lanes):
         tile.wide[base + lane] = np.uint32(0)
@@ -350,3 +399,14 @@ def give_results(
     """The mark of the instruction in each byte of the results: into ``unit.rounded``."""
     octets = 257 if parameters.function & OUTPUT_16BIT else 1
     unit.rounded[:lanes] = np.uint32(octets * marks.mark[row])
+    unit.lane_written[:lanes] = state.WRITTEN
+
+
+@inner
+def write_results(tile: state.Tile, row: int, sweep: Sweep, marks: Marks) -> None:
+    """The mark of the instruction in each byte of what a sweep writes."""
+    word = np.uint32(marks.mark[row]) * np.uint32(0x01010101)
+    for number in range(sweep.writes, sweep.writes_end):
+        run = marks.writes[number]
+        tile.narrow[run.first : run.first + run.count] = word
+        tile.narrow_written[run.first : run.first + run.count] = state.WRITTEN

@@ -159,6 +159,7 @@ def _write_row(
     thread = clocks.unit(tile.number, TileUnit.NARROW_TO_WIDE)
     first = clocks.wide(tile.number, row)
     order.writes_row(core, thread, first, words, tile.wide, base, unit.row.data)
+    tile.wide_writes += 1
     copy(tile.wide, base, unit.row.data, 0, words)
     copy(tile.wide_written, base, unit.row.written, 0, words)
 

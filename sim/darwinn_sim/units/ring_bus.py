@@ -247,6 +247,7 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
         order.takes_row(core, thread, tile.number, channel, fifo.head)
         first = clocks.wide(tile.number, address)
         order.writes_row(core, thread, first, row.words, tile.wide, base, row.data)
+        tile.wide_writes += 1
         copy(tile.wide, base, row.data, 0, row.words)
         copy(tile.wide_written, base, row.written, 0, row.words)
         state.pop_row(fifo)

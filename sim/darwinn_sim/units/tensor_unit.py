@@ -17,6 +17,7 @@ from darwinn_sim.kernel import clocks, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import CoefficientTable
 from darwinn_sim.units import identities, marks, memories, observation
+from darwinn_sim.units.marks import Marks, Sweep
 from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function, round_results, scaled_sums
 from darwinn_sim.units.tensor_cells import (
@@ -150,8 +151,7 @@ def advance(
     noting = observation.is_noting(seen)
     thread = clocks.unit(tile.number, TileUnit.TENSOR)
     moved = False
-    if noting:
-        marks.look_again(seen.marks)
+    marked = marks.is_on(seen.marks)
     while not has_ended(unit, place):
         if (tapped or noting) and observation.tap_is_full(seen):
             return moved
@@ -168,10 +168,17 @@ def advance(
             segment.waits,
             -1,
         )
-        _run_segment(core, tile, unit, parameters, segment, plan, row, seen, noting)
-        if segment.outputs:
+        if marked:
+            sweep = seen.marks.sweeps[seen.marks.at[place.segment + unit.position]]
+            _sweep(core, tile, unit, parameters, sweep, plan, row, seen.marks)
+        else:
+            _run_segment(core, tile, unit, parameters, segment, plan, row, seen, noting)
+        if segment.outputs and (not marked or sweep.alone):
             _output(core, tile, unit, parameters, segment, plan, row, seen, tapped, noting)
         parameter_reads, sum_writes = step(unit, segment)
+        if marked:
+            unit.position += sweep.segments - 1
+            parameter_reads, sum_writes = sweep.parameter_reads, sweep.sum_writes
         order.counts(
             core, thread, clocks.tile_flag(tile.number, TileFlag.PARAMETER_READ), parameter_reads
         )
@@ -239,20 +246,40 @@ def _note_segment(
 ) -> None:
     """Note what is read, in place of computing with it."""
     begin = plan.place[row].iteration + segment.first
-    stores = segment.ends and not parameters.partial_sum_read & KEEP_SUMS
-    if marks.is_on(seen.marks):
-        operands, granules = plan.operand, plan.granule
-        marks.note(
-            core, tile, unit, parameters, segment, row, begin, operands, granules, seen.marks
-        )
-        if stores:
-            marks.store_nothing(core, tile, parameters, segment, seen.marks)
-        return
     operands = plan.operand[begin : begin + segment.count]
     granules = plan.granule[begin : begin + segment.count]
     identities.note(core, tile, unit, parameters, segment, operands, granules, seen.notes)
-    if stores:
+    if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
         identities.store_sums(core, tile, unit, parameters, segment, seen.notes)
+
+
+@inner
+def _sweep(
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    sweep: Sweep,
+    plan: TensorPlan,
+    row: int,
+    marked: Marks,
+) -> None:
+    """Several segments of a run on marks; results of one that is alone are left to do."""
+    core.iterations += sweep.iterations
+    core.work += sweep.iterations
+    place = plan.place[row]
+    operands = plan.operand[place.iteration : place.iteration + place.iterations]
+    marks.note(core, tile, unit, parameters, sweep, row, operands, marked)
+    first = place.segment + unit.position
+    for number in range(first, first + sweep.segments if sweep.stores else first):
+        segment = plan.segment[number]
+        if segment.ends:
+            marks.store_nothing(core, tile, parameters, segment)
+    if not sweep.alone:
+        core.work += sweep.outputs * _OUTPUT_WORK
+        marks.write_results(tile, row, sweep, marked)
+        unit.words += sweep.words
+        tile.flags[TileFlag.ACTIVATION_WRITE] += sweep.grown
 
 
 @inner

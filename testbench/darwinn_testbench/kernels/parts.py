@@ -11,6 +11,7 @@ from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.dma_check import check_dma
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
+from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.report import Report, Row, Verdict
 
 _NATIVES = "darwinn_testbench.compiler.natives"
@@ -44,6 +45,7 @@ def _function(folder: Path) -> list[Report[Row]]:
     return [
         *(_verified(folder, name, schedules=1) for name in ("dense", "convolution")),
         check_dma(folder / "dense_edgetpu.tflite"),
+        view_layers(folder / "dense_edgetpu.tflite"),
     ]
 
 

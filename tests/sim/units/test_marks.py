@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.units import marks, scalar_core
 from darwinn_sim.units.marks import Marks
 from darwinn_sim.units.observation import new_observation
+from darwinn_sim.units.sweeps import sweeps
+from darwinn_sim.units.tensor_cells import MAC
 from functional_coverage import Coverage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +34,7 @@ BINS = (
     *("marks", "places", "places from narrow memory", "places of scales"),
     *("made", "not made"),
     "makes room",
+    "several segments at once",
 )
 
 
@@ -55,11 +59,17 @@ def prepared(operation: str, case: Case, seed: int) -> Bench:
     return bench
 
 
+def new_marks(bench: Bench) -> Marks:
+    """Nothing is noted; of each iteration that multiplies somebody asks what it reads."""
+    tables = bench.program.tables
+    asked = tables.tensor["opcode"][0] == MAC
+    group = np.full(len(tables.tensor_plan.operand), asked, np.uint8)
+    return marks.new_marks(np.array([MARK], np.uint8), sweeps(tables, group))
+
+
 def noted(bench: Bench, room: int) -> tuple[Noted, int]:
     """What is noted, with so much room beside a segment's; how often it was taken out."""
-    segments = bench.program.tables.tensor_plan.segment
-    group = np.ones(len(bench.program.tables.tensor_plan.operand), np.uint8)
-    seen = marks.new_marks(np.array([MARK], np.uint8), group, int(segments["count"].max()))
+    seen = new_marks(bench)
     seen = seen._replace(notes=seen.notes[: int(seen.marking["most"][0]) + room])
     notes: list[int] = []
     taken = 0
@@ -139,15 +149,81 @@ def test_a_row_that_has_changed_meanwhile_is_noted_again() -> None:
     for name in ("partial_sum", "narrow_write"):
         fields |= twice.fields(tensor_unit.MAC, name)
     bench = Bench([(tensor_unit.MAC, fields)])
-    seen = marks.new_marks(np.array([MARK], np.uint8), np.ones(2, np.uint8), 1)
+    seen = new_marks(bench)
     for number, place in enumerate((100, 200)):
         bench.tiles[0]["wide"][640:644] = np.arange(place, place + 4) + 0xFF000000
+        bench.tiles[0]["wide_writes"] += 1
         bench.tiles[0]["flags"][TileFlag.RING_BUS_READ_A] = number
         bench.run(new_observation(marked=seen))
         assert (bench.waiting == ()) == bool(number)
     count = int(seen.marking["notes"][0])
     places = found(seen, seen.notes[:count].tolist()).parameters.places
     assert places == {*range(100, 104), *range(200, 204)}
+
+
+def test_what_is_written_is_read_as_it_is_by_then() -> None:
+    """Sums of one product, whose results lie near what is read, in both directions: a sweep ends
+    before what it has written is read, and not before.
+    """
+    coverage = Coverage("sweeps", ("held apart", "at once", "written after it is read"))
+
+    @constrained_random(200)
+    @given(
+        st.integers(2, 12),
+        st.integers(-2, 2),
+        st.integers(-2, 2).filter(bool),
+        st.integers(-8, 8),
+        st.integers(0, 1 << 32),
+    )
+    def check(count: int, read: int, write: int, apart: int, seed: int) -> None:
+        fields = short_sums(count, read, write, apart)
+        bench = prepared(tensor_unit.MAC, (fields, {}, {}), seed)
+        tile = bench.tile(0)
+        expected = slow.run(tile, tensor_unit.MAC, fields, MARK)
+        expected.activations.marks.add(0)
+        actual, _ = noted(bench, 10_000)
+        assert actual == expected
+        assert bench.tiles[0]["narrow"].tobytes() == bytes(tile.narrow)
+        begins = held_apart(count, read, write, apart)
+        made = sweeps(bench.program.tables, np.zeros(count, np.uint8))
+        assert np.cumsum(made.sweeps["segments"]).tolist() == [*begins[1:], count]
+        coverage.hit("held apart", when=len(begins) > 1)
+        coverage.hit("at once", when=len(begins) == 1)
+        before = {read * k for k in range(count)} & {apart + write * k for k in range(count)}
+        coverage.hit("written after it is read", when=before and len(begins) == 1)
+
+    coverage.close(check)
+
+
+def short_sums(count: int, read: int, write: int, apart: int) -> dict[str, Any]:
+    """So many sums of a word each, read and written in steps of words."""
+    names = {each.name for each in BY_NAME[tensor_unit.MAC].fields} - {"opcode"}
+    fields: dict[str, Any] = dict.fromkeys(names, 0)
+    fields |= {name: [0] * 6 for name in fields if name.startswith("watcher_")}
+    fields |= {
+        "tiles": 1,
+        "partial_sum_read": 3,
+        "block_lanes": 3,
+        "last_block_lanes": 3,
+        "main_limit": [count - 1, *[0] * 7],
+    }
+    walks = {"partial_sum": (0, 4), "parameter_read": (0, 0)}
+    walks |= {"narrow_read": (4000, 4 * read), "narrow_write": (4000 + 4 * apart, 4 * write)}
+    for name, (base, step) in walks.items():
+        walk = Walk((count, *[1] * 7), (step, *[0] * 7), base)
+        fields |= walk.fields(tensor_unit.MAC, name)
+    return fields
+
+
+def held_apart(count: int, read: int, write: int, apart: int) -> list[int]:
+    """Where sweeps begin: at a sum that reads what one since the last of them has written."""
+    begins, written = [0], set[int]()
+    for k in range(count):
+        if read * k in written:
+            begins.append(k)
+            written = set()
+        written.add(apart + write * k)
+    return begins
 
 
 def cover(coverage: Coverage, operation: str, bench: Bench, expected: Noted) -> None:
@@ -161,3 +237,6 @@ def cover(coverage: Coverage, operation: str, bench: Bench, expected: Noted) -> 
     iterations = int(bench.program.tables.tensor_plan.place["iterations"][0])
     coverage.hit("made", when=expected.made)
     coverage.hit("not made", when=expected.begun and len(expected.made) < iterations)
+    tables = bench.program.tables
+    made = sweeps(tables, np.zeros(iterations, np.uint8))
+    coverage.hit("several segments at once", when=(made.sweeps["segments"] > 1).any())
