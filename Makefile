@@ -165,7 +165,7 @@ site: $(READY)  ## Build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
-	@status=0; for each in record speed layers whole_models hazards usb pcie oracle many_inputs timing timeline rtl rtl_chip executorch iree bef; do \
+	@status=0; for each in record speed whole_models hazards usb pcie oracle many_inputs timing timeline rtl rtl_chip executorch iree bef; do \
 	    $(BIN)/python -m benchmarks.$$each || status=1; done; exit $$status
 
 bench-record: $(READY)  ## Measure what benchmarks/record keeps, append it as a line, and draw all lines

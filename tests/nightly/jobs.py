@@ -148,7 +148,6 @@ JOBS = (
         for name, needs in (
             ("record", ()),
             ("speed", ("corpus",)),
-            ("layers", ("corpus",)),
             ("whole_models", ("corpus",)),
             ("usb", ("corpus",)),
             ("pcie", ("corpus",)),
