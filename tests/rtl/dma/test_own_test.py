@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from harness_runs import design, require_toolchain, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "rtl.md"
@@ -57,6 +58,7 @@ def test_it_notices_a_wrong_byte(tmp_path: Path) -> None:
     assert "SimulationFailed" in perform(tmp_path, right=False)
 
 
+@pytest.mark.nightly
 def test_signals_within_are_seen_if_that_is_asked_for(tmp_path: Path) -> None:
     assert perform(tmp_path, INSIDE, ", internals=True") == ""
 
@@ -65,11 +67,13 @@ def test_signals_within_are_not_seen_otherwise(tmp_path: Path) -> None:
     assert "AttributeError" in perform(tmp_path, INSIDE)
 
 
+@pytest.mark.nightly
 def test_it_runs_in_the_program_of_cocotb(tmp_path: Path) -> None:
     assert perform(tmp_path, OWN, ", stock_main=True") == ""
     assert "AssertionError" in perform(tmp_path, OWN)
 
 
+@pytest.mark.nightly
 def test_the_bench_has_a_clock_in_the_program_of_cocotb(tmp_path: Path) -> None:
     """The host's queue, with agents, monitors and a reset; with the very cycles of our program."""
     design_of_cocotb = replace(design(DataBytes=8), stock_main=True)
