@@ -348,16 +348,23 @@ def _add(
 
 
 @inner
+def _planes(place: int, first: int, last: int) -> int:
+    """Which of the four bytes, or granules, of a place are from the ``first`` to the ``last``."""
+    planes = ALL_PLANES
+    if place == first >> 2:
+        planes &= ALL_PLANES << (first & 3)
+    if place == last >> 2:
+        planes &= ALL_PLANES >> (3 - (last & 3))
+    return planes
+
+
+@inner
 def _add_words(begin: int, octets: int, making: _Making) -> None:
     """Bytes of narrow memory are read."""
     standing = making.standing[0]
-    end = begin + octets
-    for index in range(begin >> 2, (end + 3) >> 2):
-        planes = ALL_PLANES
-        if index == begin >> 2:
-            planes &= ALL_PLANES << (begin & 3)
-        if index == (end - 1) >> 2:
-            planes &= ALL_PLANES >> (3 - ((end - 1) & 3))
+    last = begin + octets - 1
+    for index in range(begin >> 2, (last >> 2) + 1):
+        planes = _planes(index, begin, last)
         word = index & _WORD_MASK
         if _is_new(making.words_read, word, planes, standing.number):
             standing.reads = _run(
@@ -375,12 +382,7 @@ def _add_rows(parameters: Parameters, segment: Segment, granule: int, making: _M
     """The rows of an iteration's parameters are read."""
     last = last_granule(parameters, granule)
     for row in range(granule >> 2, (last >> 2) + 1):
-        planes = ALL_PLANES
-        if row == granule >> 2:
-            planes &= ALL_PLANES << (granule & 3)
-        if row == last >> 2:
-            planes &= ALL_PLANES >> (3 - (last & 3))
-        _add_row(parameters, segment, row, planes, making)
+        _add_row(parameters, segment, row, _planes(row, granule, last), making)
 
 
 @inner
