@@ -5,10 +5,14 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import weakref
+from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
 import cocotb
 from darwinn_testbench.rtl.bench import WaitTimeout
+from darwinn_testbench.rtl.dma import workload_bench
 from darwinn_testbench.rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
 from darwinn_testbench.rtl.dma.far_programs import (
     BEFORE_A_FENCE,
@@ -18,9 +22,10 @@ from darwinn_testbench.rtl.dma.far_programs import (
     fenced_workload,
 )
 from darwinn_testbench.rtl.dma.programs import ProgramGenerator
-from darwinn_testbench.rtl.dma.workload import performed_by_model, workload_of
+from darwinn_testbench.rtl.dma.workload import Workload, performed_by_model, workload_of
 from darwinn_testbench.rtl.dma.workload_bench import WorkloadBench
 from darwinn_testbench.rtl.dma.workload_check import check_bytes, check_timing
+from darwinn_testbench.rtl.dma.workload_player import WorkloadPlayer
 from darwinn_testbench.rtl.harness import HarnessDescription
 
 UNRULY = (
@@ -88,6 +93,27 @@ async def unruly_programs(dut: Any) -> None:
     assert broken_off > count // 6, "hardly a program was broken off by a reset"
     for number, what in enumerate(UNRULY):
         assert library.memory_seen_of(ctypes.c_uint32(number)), f"never seen: {what}"
+
+
+@cocotb.test()
+async def memory_of_what_breaks_off(dut: Any) -> None:
+    """The memory of a workload stays until the RTL has that of the next one: before the reset that
+    comes first it goes on in it."""
+    simulation = WorkloadBench(dut)
+    await simulation.start()
+    players: list[weakref.ref[WorkloadPlayer]] = []
+
+    def player(workload: Workload) -> WorkloadPlayer:
+        made = WorkloadPlayer(workload)
+        players.append(weakref.ref(made))
+        return made
+
+    with patch.object(workload_bench, "WorkloadPlayer", player):
+        with suppress(WaitTimeout):
+            await simulation.perform(endless_workload(simulation.bench.random), 100)
+        assert players[0]() is not None, "the memory is gone while the RTL works in it"
+        await simulation.perform(far_workload(simulation.bench.random, large=False))
+    assert players[0]() is None, "the memory stays for good"
 
 
 @cocotb.test()
