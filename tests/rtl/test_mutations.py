@@ -10,15 +10,6 @@ from harness_runs import require_toolchain
 from mutations import how_caught, row, run_with
 from weaving import CONTROL, Edit, FaultMisplaced, weave
 
-IN_THE_GATE = ("FenceIgnored", "StrobeDropped", "OneMoreOutstanding")
-"""Faults that show as a broken assertion, as wrong bytes, and as wrong cycles only."""
-
-
-def check(name: str) -> None:
-    require_toolchain()
-    mutation = next(mutation for mutation in MUTATIONS if mutation.name == name)
-    print(row(mutation, how_caught(mutation)))
-
 
 def test_every_fault_has_its_place() -> None:
     from darwinn_testbench.rtl.build import source_files
@@ -64,17 +55,12 @@ def test_a_fault_without_its_place_is_an_error(edit: Edit, message: str) -> None
         weave({"a.sv": "assign x = a && b;"}, faults)
 
 
-@pytest.mark.parametrize("name", IN_THE_GATE)
-def test_fault_is_caught(name: str) -> None:
-    check(name)
-
-
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "name", [mutation.name for mutation in MUTATIONS if mutation.name not in IN_THE_GATE]
-)
-def test_every_fault_is_caught(name: str) -> None:
-    check(name)
+@pytest.mark.parametrize("name", [mutation.name for mutation in MUTATIONS])
+def test_fault_is_caught(name: str) -> None:
+    mutation = next(mutation for mutation in MUTATIONS if mutation.name == name)
+    require_toolchain()
+    print(row(mutation, how_caught(mutation)))
 
 
 @pytest.mark.nightly

@@ -280,7 +280,7 @@ def build(design: Design) -> Path:
     with locked(folder), (folder / "build.log").open("w") as output:
         packages, top = _sources_around(design, folder)
         program = folder / "verilated" / design.top
-        blocks = _blocks(design, packages, folder, output, _BLOCK_ARGUMENTS, program)
+        blocks = _blocks(design, packages, folder, output, program)
         _verilate(
             *("--exe", "--vpi", "--prefix", "Vtop", "--top-module", design.top, "-o", design.top),
             *("--Mdir", str(folder / "verilated"), "--timescale", "1ns/1ps"),
@@ -297,18 +297,13 @@ def build(design: Design) -> Path:
     return folder / "verilated"
 
 
-_BLOCK_ARGUMENTS = (
-    # Longer vectors, in words, are moved by a loop: rows are.
-    *("--expand-limit", "16"),
-)
-
-
 def _library_arguments() -> tuple[str, ...]:
     return (
         # A library's own C++ source says what becomes of a failed assertion, and of its message.
         *("-CFLAGS", "-fPIC -DVL_USER_STOP -DVL_USER_FATAL"),
         *("-MAKEFLAGS", f'OPT_GLOBAL="-O2 -include {source("messages.h")}"'),
-        *_BLOCK_ARGUMENTS,
+        # Longer vectors, in words, are moved by a loop: rows are.
+        *("--expand-limit", "16"),
     )
 
 
@@ -325,7 +320,7 @@ def library(design: Design) -> Path:
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with locked(folder), log.open("w") as output:
         packages, top = _sources_around(design, folder)
-        blocks = _blocks(design, packages, folder, output, _library_arguments(), path)
+        blocks = _blocks(design, packages, folder, output, path)
         _verilate(
             *("--exe", "--top-module", design.top, "-o", str(path)),
             *("--Mdir", str(folder / "verilated"), "-LDFLAGS", "-shared"),
@@ -351,12 +346,12 @@ def _blocks(
     packages: Sequence[Path],
     folder: Path,
     output: IO[str],
-    arguments: tuple[str, ...],
     program: Path,
 ) -> list[str]:
     """Compile the blocks; return Verilator's options that add them to ``program``.
 
-    Make knows nothing of them there, so a program that is older than one is made anew.
+    They are the same code in a library as in a program, so a compiler cache has them once. Make
+    knows nothing of them there, so a program that is older than one is made anew.
     """
     words = []
     for name in design.blocks:
@@ -364,7 +359,7 @@ def _blocks(
         archive = place / f"libV{name}.a"
         _verilate(
             *("--prefix", f"V{name}", "--top-module", name, "--Mdir", str(place)),
-            *arguments,
+            *_library_arguments(),
             *map(str, (*packages, source(f"{name}.sv"))),
             design=replace(design, waves=False),
             output=output,

@@ -131,7 +131,10 @@ def perform_on_bus_model(
     )
 
 
-@pytest.mark.parametrize(("data_bytes", "programs", "seed"), [(8, 80, 1), (32, 40, 2)])
+@pytest.mark.parametrize(
+    ("data_bytes", "programs", "seed"),
+    [(8, 80, 1), pytest.param(32, 40, 2, marks=pytest.mark.nightly)],
+)
 def test_random_programs_on_the_bus_model(
     data_bytes: int, programs: int, seed: int, tmp_path: Path
 ) -> None:

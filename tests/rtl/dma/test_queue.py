@@ -29,7 +29,9 @@ def test_queue(test: str, failed: dict[str, str]) -> None:
     assert not failed[test], failed[test]
 
 
-@pytest.mark.parametrize(("data_bytes", "programs"), [(8, 40), (32, 20)])
+@pytest.mark.parametrize(
+    ("data_bytes", "programs"), [(8, 40), pytest.param(32, 20, marks=pytest.mark.nightly)]
+)
 def test_transfers_beside_the_queue(data_bytes: int, programs: int, tmp_path: Path) -> None:
     run_beside(data_bytes, programs, 1, tmp_path)
 
