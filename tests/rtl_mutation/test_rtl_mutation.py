@@ -16,7 +16,7 @@ from tests.mutation.results import CAUGHT, SURVIVED, Judged, equivalents
 from tests.rtl_mutation.asked import FAR, NEAR, Asked, asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
 from tests.rtl_mutation.mutants import STATEMENT, mutants_of
-from tests.rtl_mutation.proving import PROVED_BY, broken_by
+from tests.rtl_mutation.proving import CLOCK_ENABLE, PROVED_BY, broken_by
 from tests.rtl_mutation.record import Catch, Record
 from tests.rtl_mutation.runner import Ran, ToolError
 from tests.rtl_mutation.schemata import woven, write_copy
@@ -311,22 +311,22 @@ def test_what_is_drawn_and_not_judged_is_counted(tmp_path: Path) -> None:
     ],
 )
 def test_a_proof_catches_a_mutant(before: str, after: str, by: str) -> None:
-    pytest.importorskip("pyosys", reason="no yosys: pip install 'darwinn-testbench[dev]'")
-    text = source("descriptor_fifo.sv").read_bytes()
-    start = text.index(before.encode())
-    mutant = Mutant(
-        "rtl/dma/descriptor_fifo.sv",
-        "",
-        1,
-        "",
-        start,
-        start + len(before),
-        after,
-        "",
-        "",
-        "",
-        0,
-        False,
-    )
     test = f"tests/formal/test_formal.py::test_proof_holds{by}"
-    assert broken_by(mutant, text) == (test if by else "")
+    assert broken("dma/descriptor_fifo.sv", before, after) == (test if by else "")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("after", "caught"), [("1'b0", True), ("1'b1", False)])
+def test_the_proof_of_the_clock_enable_catches_a_mutant(after: str, *, caught: bool) -> None:
+    by = broken("tile/wide_to_narrow.sv", "starting || writes", after)
+    assert by == (CLOCK_ENABLE if caught else "")
+
+
+def broken(name: str, before: str, after: str) -> str:
+    """What ``after`` in the place of ``before`` breaks."""
+    pytest.importorskip("pyosys", reason="no yosys: pip install 'darwinn-testbench[dev]'")
+    text = source(Path(name).name).read_bytes()
+    start = text.index(before.encode())
+    line = next(line for line in text.decode().splitlines() if before in line).strip()
+    place = (start, start + len(before), after)
+    return broken_by(Mutant(f"rtl/{name}", "", 1, "", *place, line, "", "", 0, False), text)
