@@ -6,7 +6,7 @@ test_chip_arithmetic_corpus.py, in strict mode outputs are verified in test_veri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,15 +85,30 @@ MODELS: Mapping[str, Expected] = {
         {72: 2, 74: 2, 191: 2, 193: 2, 195: 2, 198: 6},
     ),
 }
+LARGE = frozenset(
+    {
+        "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
+        "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
+    }
+)
+"""Two thirds of the time of all: by night."""
+
 DETERMINISTIC = tuple(name for name in MODELS if not name.startswith("deeplab"))
 """Models that are run again and again: all but the slowest two."""
+
+
+def in_the_gate_or_by_night(names: Iterable[str]) -> list[object]:
+    """The parameters of a test: large models are for the night."""
+    return [
+        pytest.param(name, marks=pytest.mark.nightly if name in LARGE else ()) for name in names
+    ]
 
 
 def compiled(corpus: Path, name: str) -> Path:
     return corpus / "darwinn" / f"{name}_edgetpu.tflite"
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", in_the_gate_or_by_night(MODELS))
 def test_every_byte_of_every_layer_equals_the_oracle(corpus: Path, name: str) -> None:
     uncompiled = corpus / "tflite" / f"{MODELS[name].uncompiled or name}.tflite"
     report = verify(compiled(corpus, name), uncompiled, runs=RUNS, seed=2, layers=True)
@@ -144,7 +159,7 @@ def check_smallest_mobilenet(rows: Sequence[TensorRow]) -> None:
     assert all(len(row.layers) == 1 for row in layers)
 
 
-@pytest.mark.parametrize("name", DETERMINISTIC)
+@pytest.mark.parametrize("name", in_the_gate_or_by_night(DETERMINISTIC))
 def test_inferences_leave_nothing_behind(corpus: Path, name: str) -> None:
     """The same input gives the same bytes after another one, without loading parameters again.
 
