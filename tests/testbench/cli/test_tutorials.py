@@ -18,6 +18,7 @@ TUTORIALS = sorted((Path(__file__).parents[3] / "docs" / "tutorials").glob("*.md
 _BLOCK = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_prints_what_it_shows(
     page: Path,

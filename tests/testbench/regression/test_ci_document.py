@@ -114,6 +114,7 @@ def test_github_runs_and_leaves_what_the_next_steps_take(verified: Path) -> None
             assert all((verified / path).exists() for path in paths.split())
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_github_shows_a_regression(repository: Path) -> None:
     (job,) = GITHUB["jobs"].values()
     everything = repository / "everything"
@@ -127,6 +128,7 @@ def test_github_shows_a_regression(repository: Path) -> None:
     assert "::error file=" in printed
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_gitlab_runs_and_leaves_its_reports(repository: Path) -> None:
     job = GITLAB["verify"]
     assert all(line.startswith("pip install") for line in job["before_script"])
