@@ -6,12 +6,13 @@ test_chip_arithmetic_corpus.py, in strict mode outputs are verified in test_veri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
+from corpus_models import by_night
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
@@ -91,24 +92,17 @@ LARGE = frozenset(
         "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
     }
 )
-"""Two thirds of the time of all: by night."""
+"""They take two thirds of the time of all."""
 
 DETERMINISTIC = tuple(name for name in MODELS if not name.startswith("deeplab"))
 """Models that are run again and again: all but the slowest two."""
-
-
-def in_the_gate_or_by_night(names: Iterable[str]) -> list[object]:
-    """The parameters of a test: large models are for the night."""
-    return [
-        pytest.param(name, marks=pytest.mark.nightly if name in LARGE else ()) for name in names
-    ]
 
 
 def compiled(corpus: Path, name: str) -> Path:
     return corpus / "darwinn" / f"{name}_edgetpu.tflite"
 
 
-@pytest.mark.parametrize("name", in_the_gate_or_by_night(MODELS))
+@pytest.mark.parametrize("name", by_night(MODELS, LARGE))
 def test_every_byte_of_every_layer_equals_the_oracle(corpus: Path, name: str) -> None:
     uncompiled = corpus / "tflite" / f"{MODELS[name].uncompiled or name}.tflite"
     report = verify(compiled(corpus, name), uncompiled, runs=RUNS, seed=2, layers=True)
@@ -159,7 +153,7 @@ def check_smallest_mobilenet(rows: Sequence[TensorRow]) -> None:
     assert all(len(row.layers) == 1 for row in layers)
 
 
-@pytest.mark.parametrize("name", in_the_gate_or_by_night(DETERMINISTIC))
+@pytest.mark.parametrize("name", by_night(DETERMINISTIC, LARGE))
 def test_inferences_leave_nothing_behind(corpus: Path, name: str) -> None:
     """The same input gives the same bytes after another one, without loading parameters again.
 
