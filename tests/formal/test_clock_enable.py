@@ -1,4 +1,7 @@
-"""What a tile holds stays while its clock enable is 0; only therefore may simulations skip it."""
+"""What a tile holds stays while its clock enable is 0; only therefore may simulations skip it.
+
+It is proved at night, with the larger proofs: it takes more than all of the gate's together.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ def _yosys() -> None:
     pytest.importorskip("pyosys", reason="no yosys: pip install 'darwinn-testbench[dev]'")
 
 
+@pytest.mark.nightly
 def test_nothing_changes_without_the_clock_enable(tmp_path: Path) -> None:
     assert ask_registers(tmp_path) is Answer.PROVED
 

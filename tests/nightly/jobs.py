@@ -87,6 +87,13 @@ JOBS = (
         needs=("yosys",),
     ),
     Job(
+        "clock-enable",
+        "a tile holds what it holds while its clock enable is 0; no part of the enable is too much",
+        (*PYTEST, "tests/formal"),
+        share=1,
+        needs=("yosys",),
+    ),
+    Job(
         "area",
         "the DMA engine, its registers and a tile can be synthesised; how large they are",
         ("-m", "tests.formal.area"),

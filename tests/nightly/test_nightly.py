@@ -41,6 +41,16 @@ def test_every_measurement_with_bounds_is_part_of_the_night() -> None:
     assert set(line.split()) <= known
 
 
+def test_every_nightly_case_is_part_of_the_night() -> None:
+    words = {word for each in JOBS for word in each.arguments}
+    folders = [nightly.ROOT / word for word in words if word.startswith("tests/")]
+    for path in (nightly.ROOT / "tests").rglob("test_*.py"):
+        if path != Path(__file__) and re.search(
+            "mark.nightly|nightly_too|by_night", path.read_text()
+        ):
+            assert any(path.is_relative_to(folder) for folder in folders), path
+
+
 def test_time_that_is_left_is_for_those_behind() -> None:
     jobs = [job("one", ""), job("two", ""), job("three", "")]
     times = nightly.shares(jobs, 300)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,14 @@ SLOW = (
     "ssd_mobilenet_v1_coco_quant_postprocess_segment_0_of_2",
     "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2",
 )
-MODELS = (*QUICK, *(pytest.param(name, marks=pytest.mark.nightly) for name in SLOW))
+
+
+def by_night(names: Iterable[str], slow: Container[str]) -> list[object]:
+    """The parameters of a test: those of ``names`` that are ``slow`` are for the night."""
+    return [pytest.param(name, marks=pytest.mark.nightly if name in slow else ()) for name in names]
+
+
+MODELS = by_night((*QUICK, *SLOW), SLOW)
 """For parametrised tests."""
 
 

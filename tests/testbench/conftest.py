@@ -1,9 +1,9 @@
-"""The browser that looks at pages."""
+"""The browser that looks at pages; tasks of many files without processes of their own."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -35,3 +35,16 @@ def browser() -> Iterator[Any]:
     with webdriver.Chrome(options=options, service=service) as opened:
         opened.set_page_load_timeout(60)
         yield opened
+
+
+@pytest.fixture
+def tasks_performed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`regress`, `survey` and `evaluate` do their tasks in this process, which has loaded the model
+    of the chip; time limits and limits of the kernel are what the pool adds to that.
+    """
+
+    def perform(tasks: Iterable[Any], jobs: int | None = None) -> Iterator[Any]:
+        return (task.perform() for task in tasks)
+
+    for name in ("regression", "survey", "evaluation"):
+        monkeypatch.setattr(f"darwinn_testbench.{name}.run.perform_here", perform)

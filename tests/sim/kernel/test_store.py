@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import stat
 import subprocess
 import sys
@@ -41,12 +42,19 @@ def call(folder: Path, **variables: str) -> tuple[list[str], list[str]]:
     return done.stdout.split(), done.stderr.splitlines()
 
 
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with a kernel in it, which is found."""
+    folder = tmp_path_factory.mktemp("compiled") / "cache"
+    assert call(folder) == (["compiling", "True"], [])
+    assert call(folder) == (["True"], [])
+    return folder
+
+
 @pytest.fixture
-def stored(tmp_path: Path) -> Path:
-    """A cache with a kernel in it."""
-    assert call(tmp_path / "cache") == (["compiling", "True"], [])
-    assert call(tmp_path / "cache") == (["True"], [])
-    return tmp_path / "cache"
+def stored(compiled_once: Path, tmp_path: Path) -> Path:
+    """A copy of that cache, for one test to change."""
+    return Path(shutil.copytree(compiled_once, tmp_path / "cache"))
 
 
 def files(folder: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from darwinn_sim.lifting.program import lift
 from darwinn_testbench.compiler.assembler import walk
 from functional_coverage import Coverage
 from hypothesis import given
+from nightly import CASES, check_cases, nightly_too
 from stimulus import constrained_random
 from tensor_programs import INPUT_BYTES, INPUT_ROW, SCALE_ROW
 
@@ -43,12 +44,11 @@ def cover(coverage: Coverage, steps: list[Step]) -> None:
             rows[step.sums] = (step.lanes, depth + 1)
 
 
-def test_lifted_products_give_what_runs_give() -> None:
+@nightly_too
+def test_lifted_products_give_what_runs_give(*, nightly: bool) -> None:
     """All of them are lifted."""
     coverage = Coverage("lifted chains", BINS)
 
-    @constrained_random(30)
-    @given(chains())
     def check(chain: Chain) -> None:
         executable, accelerator = chain.executable(), chain.chip()
         random = np.random.default_rng(chain.seed)
@@ -60,7 +60,11 @@ def test_lifted_products_give_what_runs_give() -> None:
             assert differing_output(executable, one, other) is None
         cover(coverage, chain.steps)
 
-    coverage.close(check)
+    if nightly:
+        check_cases("lifted chains", chains(), check, CASES, nightly=True)
+        coverage.finish()
+    else:
+        coverage.close(constrained_random(12)(given(chains())(check)))
 
 
 def test_products_of_the_same_data_with_other_constants() -> None:

@@ -17,9 +17,10 @@ from darwinn_sim.lifting.program import lift
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.units import identities
 from darwinn_testbench.compiler.network import Sample, random_convolution, random_dense
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lifted_runs import assert_same, inputs_of, ready
+from nightly import check_cases, nightly_too
 
 SEEDS = st.integers(0, 2**32 - 1)
 WIDTHS = st.one_of(st.integers(1, 24), st.integers(25, 300), st.sampled_from([64, 128, 256]))
@@ -45,13 +46,23 @@ def networks(draw: st.DrawFn) -> Sample:
     )
 
 
-@settings(max_examples=25)
-@given(network=networks(), stands_alone=st.booleans(), seed=SEEDS)
-@example(network=random_dense([1024, 1024], 0), stands_alone=False, seed=0)
-@example(network=random_dense([1, 1, 1], 0), stands_alone=True, seed=0)
-def test_a_lifted_network_gives_what_runs_give(
-    network: Sample, stands_alone: bool, seed: int
+@nightly_too
+def test_a_lifted_network_gives_what_runs_give(*, nightly: bool) -> None:
+    cases = st.tuples(networks(), st.booleans(), SEEDS)
+    check_cases("lifted networks", cases, check_network, 15, nightly=nightly)
+
+
+@pytest.mark.parametrize(
+    ("widths", "stands_alone"), [([1024, 1024], False), ([1, 1, 1], True)], ids=["large", "small"]
+)
+def test_a_lifted_network_of_any_size_gives_what_runs_give(
+    widths: list[int], stands_alone: bool
 ) -> None:
+    check_network((random_dense(widths, 0), stands_alone, 0))
+
+
+def check_network(case: tuple[Sample, bool, int]) -> None:
+    network, stands_alone, seed = case
     accelerator, executable = ready(network, stands_alone)
     before = accelerator.chip.contents()
     lifted = lift(accelerator, executable)
@@ -60,9 +71,14 @@ def test_a_lifted_network_gives_what_runs_give(
     assert_same(accelerator, executable, lifted, seed)
 
 
-@settings(max_examples=60)
-@given(convolves=st.booleans(), seed=SEEDS)
-def test_a_changed_program_gives_the_same_or_is_not_lifted(convolves: bool, seed: int) -> None:
+@nightly_too
+def test_a_changed_program_gives_the_same_or_is_not_lifted(*, nightly: bool) -> None:
+    cases = st.tuples(st.booleans(), SEEDS)
+    check_cases("lifted changed programs", cases, check_changed, 25, nightly=nightly)
+
+
+def check_changed(case: tuple[bool, int]) -> None:
+    convolves, seed = case
     network = random_convolution(4, 6, 8, 20, 1) if convolves else random_dense([40, 70, 10], 1)
     accelerator, executable = ready(network, stands_alone=True)
     other = changed(executable, Random(seed)).executable

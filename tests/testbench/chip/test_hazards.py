@@ -198,6 +198,7 @@ def test_the_command(command: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert MISSING in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_a_manifest_asks_for_hazards(tmp_path: Path) -> None:
     for name, data in {"hazardous": HAZARDOUS, "ordered": ORDERED}.items():
         (tmp_path / f"{name}.package").write_bytes(data)

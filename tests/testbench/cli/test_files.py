@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,16 @@ from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 
 
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    sample(folder)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    sample(tmp_path / "models" / "deep")
+def folder(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(samples, tmp_path / "models" / "deep")
     (tmp_path / "models" / "notes.txt").write_text("no model")
     cut = (tmp_path / "models" / "deep" / "dense_edgetpu.tflite").read_bytes()[:-4000]
     (tmp_path / "models" / "cut_edgetpu.tflite").write_bytes(cut)
@@ -166,6 +174,7 @@ def test_a_name_that_is_not_utf8_opens_its_file(
     capsys.readouterr().out.encode()
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_a_survey_says_that_such_a_name_cannot_be_kept(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,14 +195,20 @@ def test_a_survey_says_that_such_a_name_cannot_be_kept(
         *("verify FILE --reference pipe", "explain FILE pipe", "diff FILE pipe", "regress pipe"),
     ],
 )
-def test_nobody_waits_for_a_pipe(folder: Path, line: str) -> None:
-    """One that nobody writes to, in a process of its own: it would wait for ever."""
+def test_nobody_waits_for_a_pipe(
+    folder: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    """One that nobody writes to: opening it would take until the alarm."""
     os.mkfifo("pipe")
-    words = line.replace("FILE", "models/deep/dense_edgetpu.tflite").split()
-    command = [sys.executable, "-m", "darwinn_testbench", *words]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert ended.returncode == 2
-    assert "pipe: a pipe" in ended.stderr
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits for the pipe"))
+    signal.alarm(30)
+    try:
+        code = run_command_line(line.replace("FILE", "models/deep/dense_edgetpu.tflite").split())
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert code == 2
+    assert "pipe: a pipe" in capsys.readouterr().err
 
 
 def test_a_pipe_that_is_open_already_is_read(

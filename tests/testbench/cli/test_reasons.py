@@ -75,6 +75,7 @@ def test_what_else_a_report_says_stays(refused: Path, capsys: pytest.CaptureFixt
     assert "cycle-approximate" in result["message"]
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_a_regression_names_its_first_failure(
     refused: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from darwinn_testbench.cli.application import run_command_line
 from shown_output import lines
 
 TUTORIALS = sorted((Path(__file__).parents[3] / "docs" / "tutorials").glob("*.md"))
 _BLOCK = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+def test_a_tutorial_prints_what_it_shows(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    python = tmp_path / ".bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{python.parent}{os.pathsep}{os.environ['PATH']}")
     if page.stem == "answers":
         pytest.importorskip("PIL", reason="pictures are an extra")
     if page.stem == "application" and shutil.which("cc") is None:
@@ -31,31 +46,41 @@ def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
             continue
         for call in re.split(r"^\$ ", text, flags=re.M)[1:]:
             command, _, shown = call.partition("\n")
-            assert lines(typed(command, tmp_path)) == lines(shown), command
+            assert lines(typed(command, capfd)) == lines(shown), command
             calls += 1
     assert calls >= 3
 
 
-def typed(command: str, folder: Path) -> str:
-    """What a shell prints on standard output, with `darwinn` and `python3` of these sources."""
-    programs = folder / ".bin"
-    programs.mkdir(exist_ok=True)
-    for name, words in (("darwinn", " -m darwinn_testbench"), ("python3", "")):
-        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable}{words} "$@"\n')
-        (programs / name).chmod(0o755)
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "COLUMNS": "100"},
+def typed(line: str, capfd: pytest.CaptureFixture[str]) -> str:
+    """What a shell prints on standard output.
+
+    `darwinn` is called here, where the model of the chip is loaded once for all that is typed.
+    """
+    command, _, pipe = line.partition(" | ")
+    program, *words = shlex.split(command)
+    if program == "darwinn":
+        code = run_command_line(words)
+        printed, errors = capfd.readouterr()
+    else:
+        done = shell(command, "")
+        code, printed, errors = done.returncode, done.stdout, done.stderr
+    assert code == int("\nmismatch " in f"\n{printed}"), errors
+    if not pipe:
+        return printed
+    done = shell(pipe, printed)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def shell(command: str, given: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", command],
+        input=given,
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
     )
-    mismatch = "\nmismatch " in f"\n{done.stdout}"
-    assert done.returncode == int(mismatch), done.stderr
-    return done.stdout
 
 
 def test_there_are_tutorials() -> None:

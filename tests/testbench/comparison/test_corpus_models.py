@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corpus_models import by_night
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
@@ -85,6 +86,14 @@ MODELS: Mapping[str, Expected] = {
         {72: 2, 74: 2, 191: 2, 193: 2, 195: 2, 198: 6},
     ),
 }
+LARGE = frozenset(
+    {
+        "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
+        "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
+    }
+)
+"""They take two thirds of the time of all."""
+
 DETERMINISTIC = tuple(name for name in MODELS if not name.startswith("deeplab"))
 """Models that are run again and again: all but the slowest two."""
 
@@ -93,7 +102,7 @@ def compiled(corpus: Path, name: str) -> Path:
     return corpus / "darwinn" / f"{name}_edgetpu.tflite"
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", by_night(MODELS, LARGE))
 def test_every_byte_of_every_layer_equals_the_oracle(corpus: Path, name: str) -> None:
     uncompiled = corpus / "tflite" / f"{MODELS[name].uncompiled or name}.tflite"
     report = verify(compiled(corpus, name), uncompiled, runs=RUNS, seed=2, layers=True)
@@ -144,7 +153,7 @@ def check_smallest_mobilenet(rows: Sequence[TensorRow]) -> None:
     assert all(len(row.layers) == 1 for row in layers)
 
 
-@pytest.mark.parametrize("name", DETERMINISTIC)
+@pytest.mark.parametrize("name", by_night(DETERMINISTIC, LARGE))
 def test_inferences_leave_nothing_behind(corpus: Path, name: str) -> None:
     """The same input gives the same bytes after another one, without loading parameters again.
 

@@ -72,6 +72,7 @@ def test_the_page_of_a_report_says_ran(samples: Path) -> None:
     assert demanded.verification.verdict is Verdict.NOT_COMPARED
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_a_regression_counts_what_was_compared_with_nothing(
     samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,7 @@ from darwinn_testbench.compiler import (
     random_convolution,
     random_dense,
 )
-from darwinn_testbench.device.delegate import build
+from darwinn_testbench.device.delegate import build, server
 from darwinn_testbench.errors import InputError
 from sample_runs import expected, random_input
 from whole_models import (
@@ -99,25 +99,36 @@ def test_variables_are_fed_back_and_reset(library: str) -> None:
     assert np.array_equal(interpreter.get_tensor(index), second)
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("strict=perhaps", "option strict: 'perhaps' is neither true nor false"),
+        ("Performance=fast", r"'fast' is none of its values \(low, medium, high, max\)"),
+        *((f"{key}=", f"option {key}: ") for key in ("strict", "Performance")),
+        *((f"strict={each}", "option strict: ") for each in (2, None)),
+        ("assumptions=[1]", "option assumptions: "),
+        ("device=5", "option device: "),
+        ("Performance=11", "option Performance: "),
+        ("Usb.AlwaysDfu=1", "option Usb.AlwaysDfu: "),
+        ("Usb.MaxBulkInQueueLength=many", "option Usb.MaxBulkInQueueLength: "),
+        *((f"timeout={each}", "is no number of seconds") for each in ("soon", 0, -1, 1.5, None)),
+    ],
+)
+def test_an_option_is_refused(option: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        server.flags_of([option])
+
+
 def test_what_is_refused_is_said_to_the_application(library: str) -> None:
-    with pytest.raises(ValueError, match="\ndarwinn: there is no option 'speed', only Perf"):
-        load_delegate(library, {"speed": 11})
-    with pytest.raises(ValueError, match="'perhaps' is neither true nor false"):
-        load_delegate(library, {"strict": "perhaps"})
-    for key, value in (
-        *(("strict", 2), ("strict", None), ("assumptions", [1])),
-        *(("device", 5), ("Performance", 11), ("Performance", "fast")),
-        *(("Usb.AlwaysDfu", 1), ("Usb.MaxBulkInQueueLength", "many")),
+    for options, message in (
+        ({"speed": 11}, "\ndarwinn: there is no option 'speed', only Perf"),
+        ({"strict": "perhaps", "timeout": 9}, "\ndarwinn: option strict: 'perhaps' is neither"),
+        # The delegate itself reads these, before the chip's process does.
+        ({"timeout": 1 << 32}, "is no number of seconds"),
+        ({"timeout": "1" + "0" * 5000}, "is no number of seconds"),
     ):
-        with pytest.raises(ValueError, match=f"\ndarwinn: option {key}: "):
-            load_delegate(library, {key: value})
-    with pytest.raises(
-        ValueError, match=r"'fast' is none of its values \(low, medium, high, max\)"
-    ):
-        load_delegate(library, {"Performance": "fast"})
-    for timeout in ("soon", "0", "-1", 1.5, None, 1 << 32, "1" + "0" * 5000):
-        with pytest.raises(ValueError, match="is no number of seconds"):
-            load_delegate(library, {"timeout": timeout})
+        with pytest.raises(ValueError, match=message):
+            load_delegate(library, options)
     network = random_dense([8, 8], 0)
     several = edgetpu_model(network, multi_chip([compile_network(network)] * 2))
     with pytest.raises(RuntimeError, match=r"darwinn: .*2 models"):
@@ -255,17 +266,21 @@ def test_without_a_compiler_it_says_what_to_install(
 
 SSD = "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2"
 DEEPLAB = "deeplabv3_mnv2_dm05_pascal_quant"
-WHOLE = (
-    SSD,
+WHOLE = (SSD, "keras_lstm_mnist_ptq")
+LARGE = (
     DEEPLAB,
     "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
-    "keras_lstm_mnist_ptq",
     "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
 )
 
 
 @pytest.mark.parametrize(
-    ("name", "in_litert"), [*((name, True) for name in WHOLE), (SSD, False), (DEEPLAB, False)]
+    ("name", "in_litert"),
+    [
+        *((name, True) for name in WHOLE),
+        *(pytest.param(name, True, marks=pytest.mark.nightly) for name in LARGE),
+        *((SSD, False), (DEEPLAB, False)),
+    ],
 )
 def test_corpus_models_give_the_same_final_outputs_both_ways(
     library: str, corpus: Path, tmp_path: Path, name: str, in_litert: bool

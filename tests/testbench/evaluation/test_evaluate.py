@@ -101,6 +101,7 @@ def test_a_picture_is_read_and_prepared_once_for_both(
     assert sorted(calls) == ["open_image", "prepare", "prepare"]
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_what_both_confuse_and_where_they_differ_most(folder: Path) -> None:
     report = evaluate(
         folder / "data", setting(folder, "swapped"), folder / "out", labels=LABELS, jobs=1
@@ -125,6 +126,7 @@ def test_what_both_confuse_and_where_they_differ_most(folder: Path) -> None:
         assert says.startswith(f"Is {name_of_class(LABELS, named[name].truth)}: chip ")
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_it_goes_on_where_it_was_killed(folder: Path) -> None:
     data, out = folder / "data", folder / "out"
     first = evaluate(data, setting(folder), out, labels=LABELS, jobs=1)
@@ -166,6 +168,7 @@ def test_a_model_that_cannot_be_asked_is_said_once(
     assert not (folder / "out").exists()
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_a_reference_of_other_classes_is_compared_with_nothing(folder: Path) -> None:
     network = colour_network()
     (layer,) = network.layers
@@ -185,6 +188,7 @@ def test_a_reference_of_other_classes_is_compared_with_nothing(folder: Path) -> 
     assert any("2 classes in the reference" in row.message for row in report.rows)
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_names_of_any_bytes_and_files_of_any_kind(folder: Path) -> None:
     data, out = folder / "data", folder / "out"
     (data / "red" / "1.png").rename(data / "red" / os.fsdecode(b"odd\xff.png"))
@@ -198,6 +202,7 @@ def test_names_of_any_bytes_and_files_of_any_kind(folder: Path) -> None:
     assert again.figures["taken_from_journal"] == again.figures["tasks"]
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_a_cluster_does_the_same(folder: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     data = folder / "data"
@@ -263,6 +268,7 @@ def test_what_is_no_classifier_is_refused_before_the_first_picture(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 @pytest.mark.parametrize("count", [3, 2])
 def test_folders_in_place_of_classes_are_shown_and_doubted(
     folder: Path, capsys: pytest.CaptureFixture[str], count: int
@@ -282,6 +288,7 @@ def test_folders_in_place_of_classes_are_shown_and_doubted(
     assert len(found["warnings"]) == (count == 2)
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_labels_that_do_not_fit_are_doubted(folder: Path) -> None:
     longer = {**LABELS, 3: "white"}
     report = evaluate(folder / "data", setting(folder, None), folder / "out", labels=longer)
@@ -290,6 +297,7 @@ def test_labels_that_do_not_fit_are_doubted(folder: Path) -> None:
     assert report.figures["folders"] == []
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_the_command_tells_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "data" / "green" / "damaged.png").unlink()
     (folder / "labels.txt").write_text("\n".join(COLOURS))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from darwinn_testbench.errors import InputError
@@ -27,25 +28,31 @@ def command(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_was_compiled_is_found_the_next_time() -> None:
-    assert command("warm-up", *PARTS).returncode == 0
-    report = json.loads(command("warm-up", *PARTS, "--json").stdout)
-    assert report["verdict"] == "pass"
-    assert report["message"].startswith("nothing had to be compiled")
-    assert [row["name"] for row in report["rows"]] == list(PARTS)
-    for row in report["rows"]:
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """The report of a process that comes after one that has compiled them, if that was needed."""
+    for _ in range(2):
+        report: dict[str, Any] = json.loads(command("warm-up", *PARTS, "--json").stdout)
+        if not any(row["compiled"] for row in report["rows"]):
+            break
+    return report
+
+
+def test_what_was_compiled_is_found_the_next_time(found: dict[str, Any]) -> None:
+    assert found["verdict"] == "pass"
+    assert found["message"].startswith("nothing had to be compiled")
+    assert [row["name"] for row in found["rows"]] == list(PARTS)
+    for row in found["rows"]:
         assert row["compiled"] == 0
         assert row["found"] > 0
         assert row["bytes"] > 1_000_000
         assert row["processor_seconds"] > 0
-    assert Path(report["file"]).is_dir()
+    assert Path(found["file"]).is_dir()
 
 
-def test_each_part_has_its_own(tmp_path: Path) -> None:
+def test_each_part_has_its_own(found: dict[str, Any]) -> None:
     """What the functional model needs is not enough for times, and the other way round."""
-    loaded = {row.name: row.bytes for row in warm_up([Part.FUNCTION, Part.TIME]).rows}
-    assert set(loaded) == set(PARTS)
-    assert len(set(loaded.values())) == 2
+    assert len({row["bytes"] for row in found["rows"]}) == len(PARTS)
 
 
 def test_wrong_results_are_not_taken_for_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,6 +142,19 @@ def test_a_layer_of_another_zero_point_is_another_tensor(
     assert rows[FIRST].message == "no layer has its size: CONV_2D is fused into RELU"
 
 
+def test_what_only_moves_bytes_has_no_layer(
+    monkeypatch: pytest.MonkeyPatch, values: dict[int, Array]
+) -> None:
+    operators = list(NETWORK.operators)
+    operators[1] = dataclasses.replace(operators[1], name="PAD")
+    moving = dataclasses.replace(NETWORK, operators=tuple(operators))
+    monkeypatch.setitem(globals(), "NETWORK", moving)
+    held = [(device(values[FIRST]), 11), (device(values[SECOND]), 20)]
+    rows = check(monkeypatch, values, held, values[LOGITS])
+    assert rows[FIRST].finding is Finding.NOT_MATERIALISED
+    assert rows[FIRST].message.endswith("PAD moves bytes to where RELU reads them")
+
+
 def test_layers_of_equal_bytes_are_told_apart_by_their_order(
     monkeypatch: pytest.MonkeyPatch, values: dict[int, Array]
 ) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +33,37 @@ def blocks(language: str) -> list[str]:
 GITHUB, SESSIONS, GITLAB = (yaml.safe_load(block) for block in blocks("yaml"))
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """What the page says that a user's repository holds."""
-    models = tmp_path / "models"
-    everything = tmp_path / "everything"
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the page says that a user's repository holds, after the steps for GitHub."""
+    folder = tmp_path_factory.mktemp("repository")
+    models = folder / "models"
+    everything = folder / "everything"
     sample(everything)
     models.mkdir()
     for name in NAMES:
         for suffix in ("_edgetpu.tflite", ".tflite"):
             (everything / (name + suffix)).rename(models / (name + suffix))
-    (tmp_path / "nightly.toml").write_text(
+    (folder / "nightly.toml").write_text(
         blocks("toml")[0].replace('engines = ["model", "rtl"]', 'engines = ["model"]')
     )
-    shell(tmp_path, update_command())
-    return tmp_path
+    step(folder, update_command())
+    (job,) = GITHUB["jobs"].values()
+    lines = list(steps(job))
+    assert len(lines) == 2
+    for line in lines:
+        step(folder, line)
+    return folder
+
+
+@pytest.fixture
+def repository(verified: Path, tmp_path: Path) -> Path:
+    """A copy with what the server caches, for a test to go on with; without reports."""
+    folder = Path(shutil.copytree(verified, tmp_path / "repository"))
+    for pattern in ("*.xml", "*.sarif"):
+        for report in folder.glob(pattern):
+            report.unlink()
+    return folder
 
 
 def update_command() -> str:
@@ -52,7 +71,20 @@ def update_command() -> str:
     return str(line)
 
 
-def shell(folder: Path, line: str, expected: int = 0) -> str:
+def step(folder: Path, line: str, expected: int = 0) -> str:
+    """Run ``line``, a call of `darwinn`, as a step in ``folder``; returns standard output.
+
+    It is called here, where the model of the chip is loaded once for all steps.
+    """
+    command, *words = in_shell(folder, f"printf '%s\\n' {line}").splitlines()
+    assert command == "darwinn"
+    with chdir(folder), redirect_stdout(StringIO()) as printed:
+        code = run_command_line(words)
+    assert code == expected, f"{line}\n{printed.getvalue()}"
+    return printed.getvalue()
+
+
+def in_shell(folder: Path, line: str, expected: int = 0) -> str:
     """Run ``line`` as a server's shell does; returns standard output."""
     start = "from darwinn_testbench.cli import main; main()"
     script = f'darwinn() {{ "{sys.executable}" -c "{start}" "$@"; }}\n{line}\n'
@@ -68,24 +100,21 @@ def shell(folder: Path, line: str, expected: int = 0) -> str:
 
 
 def steps(job: dict[str, Any]) -> Iterator[str]:
-    for step in job["steps"]:
-        if "run" in step and not step["run"].startswith("pip install"):
-            yield step["run"]
+    for each in job["steps"]:
+        if "run" in each and not each["run"].startswith("pip install"):
+            yield each["run"]
 
 
-def test_github_runs_and_leaves_what_the_next_steps_take(repository: Path) -> None:
+def test_github_runs_and_leaves_what_the_next_steps_take(verified: Path) -> None:
     (job,) = GITHUB["jobs"].values()
-    lines = list(steps(job))
-    assert len(lines) == 2
-    for line in lines:
-        shell(repository, line)
     for step in job["steps"]:
         using = step.get("uses", "")
         paths = step.get("with", {}).get("path", step.get("with", {}).get("sarif_file", ""))
         if "upload" in using:
-            assert all((repository / path).exists() for path in paths.split())
+            assert all((verified / path).exists() for path in paths.split())
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_github_shows_a_regression(repository: Path) -> None:
     (job,) = GITHUB["jobs"].values()
     everything = repository / "everything"
@@ -94,16 +123,17 @@ def test_github_shows_a_regression(repository: Path) -> None:
         repository / "models" / "dense_edgetpu.tflite"
     )
     outputs, cycles = steps(job)
-    shell(repository, outputs, expected=2)
-    printed = shell(repository, cycles, expected=1)
+    step(repository, outputs, expected=2)
+    printed = step(repository, cycles, expected=1)
     assert "::error file=" in printed
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_gitlab_runs_and_leaves_its_reports(repository: Path) -> None:
     job = GITLAB["verify"]
     assert all(line.startswith("pip install") for line in job["before_script"])
     for line in job["script"]:
-        shell(repository, line)
+        step(repository, line)
     assert all((repository / path).exists() for path in job["artifacts"]["reports"]["junit"])
 
 
@@ -112,9 +142,9 @@ def test_recorded_sessions_are_played(tmp_path: Path) -> None:
     session = tmp_path / "sessions" / "driver.trace"
     session.parent.mkdir()
     session.write_bytes(gzip.compress(b'["out", 1, {"b": ""}]\n'))
-    assert "1 event, no difference" in shell(tmp_path, playing)
+    assert "1 event, no difference" in in_shell(tmp_path, playing)
     session.write_bytes(b"no session")
-    shell(tmp_path, playing, expected=1)
+    in_shell(tmp_path, playing, expected=1)
 
 
 def test_every_key_of_a_case_is_described() -> None:

@@ -145,6 +145,7 @@ def test_all_of_it_is_reported_and_the_second_time_nothing_is_done(
 VERDICTS = {"a": Verdict.PASS, "b": Verdict.FAULT}
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_references_of_other_formats_are_compared_too(folder: Path, tmp_path: Path) -> None:
     source = written(
         folder, '[[case]]\nfile = "dense_edgetpu.tflite"\nreference = "dense.pte"\nruns = 2\n'

@@ -92,6 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 @pytest.mark.parametrize("words", REPORTS, ids=" ".join)
 def test_output_is_as_the_schema_says(
     words: tuple[str, ...],

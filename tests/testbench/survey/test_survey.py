@@ -110,6 +110,7 @@ def test_each_model_is_a_row_and_every_other_file_is_named(
     assert (out / "journal.jsonl").read_bytes() == lines
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_the_text_fits_and_says_what_to_do_next(
     zoo: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +160,7 @@ def test_what_cannot_be_read_is_a_row(
     ]
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_the_name_with_a_reference_is_kept_of_equal_files(zoo: Path, tmp_path: Path) -> None:
     """Also where another name comes first."""
     shutil.copy(zoo / "darwinn" / "dense_edgetpu.tflite", tmp_path / "a.tflite")
@@ -202,6 +204,7 @@ def test_a_pipeline_says_which_segment_is_wrong(zoo: Path) -> None:
     assert found.command == f"darwinn run {files[0]} --then {files[1]} --seed 0"
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_the_part_of_the_cpu_can_be_left_out(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,6 +249,7 @@ def test_values_are_those_of_every_instruction(zoo: Path) -> None:
         assert (each.instructions, each.files) == (count[key], len(files[key]))
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_a_page_shows_what_depends_on_values_that_are_not_known(zoo: Path, tmp_path: Path) -> None:
     report = survey([zoo / "darwinn"], tmp_path, jobs=1)
     strange = FieldValues(

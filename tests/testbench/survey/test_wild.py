@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from corpus_models import by_night
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.survey.plan import plan
 from darwinn_testbench.survey.run import survey
@@ -28,6 +29,8 @@ QUICK = {
     "movenet_single_pose_lightning_ptq": "a normalisation of several operators in one instruction",
 }
 """Files with the model before compilation, which all outputs must equal, and what they show."""
+
+LARGEST = "mobilenet_v2_2019_retrained"
 
 ALONE = {
     "testconv1": "a compiler that says its version",
@@ -62,7 +65,7 @@ def row_of(wild: Path, name: str) -> SurveyRow:
     return row
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", by_night(QUICK, {LARGEST}))
 def test_every_byte_is_right(wild: Path, name: str) -> None:
     row = row_of(wild, name)
     assert row.verdict is Verdict.PASS, row.message

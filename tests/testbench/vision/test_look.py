@@ -54,6 +54,7 @@ def test_a_task_that_is_none_is_refused_by_name(model: Path) -> None:
         look("describe", model, model)
 
 
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_a_data_set_needs_no_more_than_a_model_and_a_file_of_names(model: Path) -> None:
     folder = model.parent
     colour_folders(folder / "photos", 2)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from darwinn_testbench.cli.application import run_command_line
@@ -57,10 +58,18 @@ print(device.ctrl_transfer(0xC0, 1, 0x4018, 4, 4).tolist())
 """
 
 
-def device(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*DARWINN, *arguments], capture_output=True, text=True, timeout=300, check=False
-    )
+class Device(Protocol):
+    """`darwinn device` in this process: its exit code, and what it and its command print."""
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]: ...
+
+
+@pytest.fixture
+def device(capfd: pytest.CaptureFixture[str]) -> Device:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        return run_command_line(["device", *arguments]), *capfd.readouterr()
+
+    return call
 
 
 @needs_compiler
@@ -72,38 +81,37 @@ def test_the_exit_code_is_that_of_the_command(script: str, code: int) -> None:
 
 
 @needs_compiler
-def test_a_fault_is_said_and_ends_with_1(tmp_path: Path) -> None:
+def test_a_fault_is_said_and_ends_with_1(device: Device, tmp_path: Path) -> None:
     pytest.importorskip("usb.core", reason="PyUSB is not installed")
     path = tmp_path / "session"
-    came = device(
+    code, printed, errors = device(
         *("--usb", "--booted", "--record", str(path), "--log", "--"),
         *(sys.executable, "-c", GARBAGE),
     )
-    assert came.returncode == 1
-    assert "Pipe error" in came.stdout
+    assert code == 1
+    assert "Pipe error" in printed
     fault = "fault: message at byte 0 of endpoint 1: tag 9 is none that a host sends"
-    assert f"darwinn device: {fault}" in came.stderr.splitlines()
-    assert "darwinn device: write 44018 scalar_core_run_control <- 1" in came.stderr.splitlines()
-    again = device("--replay", str(path))
-    assert again.returncode == 0
-    assert "fault as recorded, event 4: message at byte 0 of endpoint 1: tag 9" in again.stdout
+    assert f"darwinn device: {fault}" in errors.splitlines()
+    assert "darwinn device: write 44018 scalar_core_run_control <- 1" in errors.splitlines()
+    code, printed, _ = device("--replay", str(path))
+    assert code == 0
+    assert "fault as recorded, event 4: message at byte 0 of endpoint 1: tag 9" in printed
 
 
 @needs_compiler
-def test_a_recording_that_fails_hides_no_exit_status(tmp_path: Path) -> None:
+def test_a_recording_that_fails_hides_no_exit_status(device: Device) -> None:
     pytest.importorskip("usb.core", reason="PyUSB is not installed")
-    path = Path("/dev/full")
     command = (sys.executable, "-c", LOOK + "raise SystemExit(7)")
-    came = device("--usb", "--booted", "--record", str(path), "--", *command)
-    assert came.returncode == 2
-    assert came.stderr.splitlines()[-1] == (
+    code, _, errors = device("--usb", "--booted", "--record", "/dev/full", "--", *command)
+    assert code == 2
+    assert errors.splitlines()[-1] == (
         "darwinn device: bad-input: /dev/full: No space left on device: the recording is cut short"
         "; the command's exit status was 7"
     )
 
 
 @needs_compiler
-def test_a_recording_survives_the_device(tmp_path: Path) -> None:
+def test_a_recording_survives_the_device(device: Device, tmp_path: Path) -> None:
     pytest.importorskip("usb.core", reason="PyUSB is not installed")
     command = [sys.executable, "-uc", LOOK + "import time; time.sleep(200)"]
     process = subprocess.Popen(
@@ -118,21 +126,21 @@ def test_a_recording_survives_the_device(tmp_path: Path) -> None:
     process.wait(60)
     (part,) = tmp_path.iterdir()
     assert part.match("session.*.part")
-    again = device("--replay", str(part))
-    assert again.returncode == 0
-    assert "no difference; the recording is cut short" in again.stdout
+    code, printed, _ = device("--replay", str(part))
+    assert code == 0
+    assert "no difference; the recording is cut short" in printed
 
 
 @needs_compiler
-def test_a_replay_has_the_device_of_the_recording(tmp_path: Path) -> None:
+def test_a_replay_has_the_device_of_the_recording(device: Device, tmp_path: Path) -> None:
     pytest.importorskip("usb.core", reason="PyUSB is not installed")
     path = tmp_path / "session"
     command = (sys.executable, "-c", CONFIGURED)
-    came = device("--usb", "--booted", "--speed", "high", "--record", str(path), "--", *command)
-    assert came.returncode == 0
+    words = ("--usb", "--booted", "--speed", "high", "--record", str(path), "--", *command)
+    assert device(*words)[0] == 0
     lines = gzip.decompress(path.read_bytes()).splitlines()
     assert lines[0] == b'["device","application","high"]'
-    assert device("--replay", str(path)).returncode == 0
+    assert device("--replay", str(path))[0] == 0
 
 
 @needs_compiler
@@ -145,11 +153,9 @@ def test_that_no_firmware_came_is_said(capfd: pytest.CaptureFixture[str]) -> Non
 
 
 @needs_compiler
-def test_that_firmware_came_is_not_denied() -> None:
+def test_that_firmware_came_is_not_denied(device: Device) -> None:
     pytest.importorskip("usb.core", reason="PyUSB is not installed")
-    command = (sys.executable, "-c", LOADS)
-    came = device("--usb", "--", *command)
-    assert (came.returncode, came.stderr) == (0, "")
+    assert device("--usb", "--", sys.executable, "-c", LOADS) == (0, "", "")
 
 
 @pytest.mark.parametrize("name", ["device", "delegate"])
@@ -176,38 +182,40 @@ def test_a_log_that_cannot_be_written_changes_nothing() -> None:
     assert (came.returncode, came.stdout) == (0, b"[0, 0, 0, 0]\n")
 
 
-def test_a_session_may_come_by_a_pipe() -> None:
+def test_a_session_may_come_by_a_pipe(device: Device, tmp_path: Path) -> None:
     session = gzip.compress(b'["out", 1, {"b": ""}]\n' * 3)
-    for packed, code, said in (
-        (session, 0, b"3 events, no difference"),
-        (gzip.compress(b""), 2, b"the session has no events"),
+    for packed, expected, said in (
+        (session, 0, "3 events, no difference"),
+        (gzip.compress(b""), 2, "the session has no events"),
     ):
-        came = subprocess.run(
-            [*DARWINN, "--replay", "/dev/stdin"],
-            input=packed,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=300,
-            check=False,
-        )
-        assert came.returncode == code
-        assert said in came.stdout
+        (tmp_path / "session").write_bytes(packed)
+        with subprocess.Popen(["cat", tmp_path / "session"], stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            code, *printed = device("--replay", f"/dev/fd/{writer.stdout.fileno()}")
+        assert code == expected
+        assert said in "".join(printed)
 
 
 @needs_compiler
-def test_a_command_that_waits_for_ever_after_a_fault_is_ended(tmp_path: Path) -> None:
+def test_a_command_that_waits_for_ever_after_a_fault_is_ended(device: Device) -> None:
     pytest.importorskip("usb.core", reason="PyUSB is not installed")
     begin = time.monotonic()
     waiting = GARBAGE + "import time; time.sleep(200)"
-    assert device("--usb", "--booted", "--", sys.executable, "-c", waiting).returncode == 1
+    assert device("--usb", "--booted", "--", sys.executable, "-c", waiting)[0] == 1
     assert time.monotonic() - begin < 150
+
+
+def until(count: int) -> str:
+    """Commands of a shell that wait until its variable n is ``count``, for a minute at most."""
+    return f"i=0; while test $n -lt {count} -a $i -lt 600; do i=$((i+1)); sleep 0.1; done"
 
 
 @needs_compiler
 @pytest.mark.usefixtures("signals_not_ignored")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
-def test_signals_are_for_the_command(number: signal.Signals) -> None:
-    script = f"trap 'exit 9' {number.value}; echo ready; while :; do sleep 0.1; done"
+def test_signals_are_for_the_command() -> None:
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+    traps = "; ".join(f"trap 'n=$((n+1)); echo {each.value}' {each.value}" for each in numbers)
+    script = f"n=5; {traps}; echo ready; {until(9)}; exit $n"
     process = subprocess.Popen(
         [*DARWINN, "--usb", "--", "sh", "-c", script],
         stdout=subprocess.PIPE,
@@ -216,15 +224,18 @@ def test_signals_are_for_the_command(number: signal.Signals) -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    process.send_signal(number)
+    for number in numbers:
+        process.send_signal(number)
+        assert process.stdout.readline() == f"{number.value}\n"
     assert process.wait(60) == 9
 
 
 @needs_compiler
 @pytest.mark.usefixtures("signals_not_ignored")
-@pytest.mark.parametrize("sender", ["key", "group", "elsewhere"])
-def test_an_interruption_reaches_the_command_once(sender: str) -> None:
-    script = "n=3; trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5 6 7; do sleep 0.2; done; "
+def test_an_interruption_reaches_the_command_once() -> None:
+    """By the key, sent to the group of processes, and sent to the front end alone."""
+    script = f"n=3; trap 'n=$((n+1)); echo $n' INT; echo ready; {until(6)}; "
+    script += "for i in 1 2 3 4 5; do sleep 0.2; done; "
     in_terminal = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);" + DARWINN[2]
     keyboard, terminal = os.openpty()
     process = subprocess.Popen(
@@ -236,13 +247,19 @@ def test_an_interruption_reaches_the_command_once(sender: str) -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    if sender == "key":
-        os.write(keyboard, b"\x03")
-    elif sender == "group":
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 4
+    for number, send in enumerate(
+        (
+            lambda: os.write(keyboard, b"\x03"),
+            lambda: os.killpg(process.pid, signal.SIGINT),
+            lambda: process.send_signal(signal.SIGINT),
+        )
+    ):
+        send()
+        assert process.stdout.readline() == f"{4 + number}\n"
+        # A second one would be counted by now.
+        time.sleep(0.5)
+    assert process.wait(60) == 6
+    assert process.stdout.read() == ""
     os.close(keyboard)
     os.close(terminal)
 
