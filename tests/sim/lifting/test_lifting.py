@@ -108,9 +108,10 @@ def test_what_is_gathered_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch, bo
     lifted = lift(accelerator, executable)
     gather, seen = kernels.gather, []
 
-    def watched(values: Any, operands: Any, zero: int, gathered: Any) -> None:
-        seen.append((gathered.nbytes, len(operands)))
-        gather(values, operands, zero, gathered)
+    def watched(*given: Any) -> None:
+        _, _, _, inputs, _, _, gathered = given
+        seen.append((gathered.nbytes, gathered.shape[1] // inputs))
+        gather(*given)
 
     monkeypatch.setattr(program, "_GATHERED", bound)
     monkeypatch.setattr(kernels, "gather", watched)

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from darwinn_sim.lifting import passes, program, runs, stages, walk
+from darwinn_sim.lifting import passes, runs, stages, walk
+from darwinn_sim.lifting.slots import Slots
 from darwinn_sim.lifting.stages import EXACT, Made, Stage
 from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
 from darwinn_sim.units import identities
@@ -486,7 +487,7 @@ def test_pairs_of_numbers_have_numbers(pairs: int) -> None:
 def test_slots_that_are_free_are_used_again(seed: int) -> None:
     """The first gap that is large enough, or behind all others; next to each other they are one."""
     random = np.random.default_rng(seed)
-    slots = program._Slots(8)
+    slots = Slots(8)
     used = [True] * slots.total
     taken: list[tuple[int, int]] = []
     for _ in range(int(random.integers(1, 25))):
