@@ -281,10 +281,11 @@ class Accelerator:
         return result
 
     def walk(
-        self, executable: Executable, fill: Callable[[Request], None], noting: Noting
+        self, executable: Executable, fill: Callable[[Request], None], noting: Noting | None
     ) -> dict[str, bytes]:
         """Run ``executable`` on identities: ``fill`` puts them into the buffers of the request,
-        ``noting`` takes what is noted of them. Returns the outputs; errors are as of :meth:`run`.
+        ``noting`` takes what is noted of them; without it they are data like any other. Returns the
+        outputs; errors are as of :meth:`run`.
         """
         run = self.engine.run_of(self.chip, self.load(executable), Wanted(noting=noting))
         batches = batches_of(executable)

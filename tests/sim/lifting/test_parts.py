@@ -83,13 +83,17 @@ def test_runs_with_rows_or_activations_that_vary(seed: int) -> None:
 def test_numbers_that_are_alike_for_equal_columns(seed: int) -> None:
     random = np.random.default_rng(seed)
     columns = [random.integers(-2, 3, 30) * 7 for _ in range(3)]
-    assert alike(list(zip(*columns, strict=True)), runs._joined(*columns))
-    assert alike(list(zip(*columns[:2], strict=True)), stages._pairs(*columns[:2]))
+    # However far they are from each other.
+    columns.append(random.choice([-(1 << 62), 0, 5, 1 << 62], 30))
+    columns = [columns[k] for k in random.permutation(4)]
+    for _ in range(2):
+        assert alike(list(zip(*columns, strict=True)), runs.joined(*columns))
+        columns = columns[:2]
 
 
 def test_no_columns_have_no_numbers() -> None:
     nothing = np.zeros(0, np.int64)
-    assert runs._joined(nothing, nothing).shape == stages._pairs(nothing, nothing).shape == (0,)
+    assert runs.joined(nothing, nothing).shape == (0,)
 
 
 def instructions(random: np.random.Generator, count: int) -> Any:
