@@ -66,6 +66,30 @@ def test_inferences_do_not_depend_on_those_before(strict: bool) -> None:
     assert result.statistics == Accelerator().run(program, {"image": inputs[0]}).statistics
 
 
+def test_runs_that_are_deferred_are_made_up_for() -> None:
+    """By the last of them, when somebody looks at the chip or runs another program."""
+    plain, deferring = Accelerator(), Accelerator()
+    image, program = sample.images(), sample.executable()
+    inputs = [{"image": image()} for _ in range(3)]
+    for each in inputs:
+        plain.run(program, each)
+        deferring.defer(program, each)
+    assert deferring.runs == plain.runs == 3
+    assert np.array_equal(deferring.chip.tiles["narrow"], plain.chip.tiles["narrow"])
+    assert plain.chip.tiles["narrow"].any()
+    for run_it in (deferring.defer, deferring.run):
+        run_it(program, inputs[0])
+    deferring.defer(program, inputs[1])
+    assert deferring.runs == 6
+    deferring.power_up()
+    assert not deferring.chip.tiles["narrow"].any()
+    # What another program finds is what the deferred one has left.
+    deferring.defer(program, inputs[2])
+    with pytest.raises(ChipFault):
+        deferring.run(sample.executable([("Branch", {"relative": 1, "offset": 9000})]), inputs[0])
+    assert (deferring.runs, deferring.power_ups) == (8, 3)
+
+
 @pytest.mark.parametrize("split", [4, 6, 14, 17, 20, 30])
 def test_chunks_go_on_where_the_last_one_ended(split: int) -> None:
     """Units work on across the end of a chunk, and flags and registers keep their values."""
