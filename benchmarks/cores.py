@@ -6,7 +6,8 @@
 64, on the lifted program; both on one core. "runs": a session for each core, of the same model,
 each in its own thread, against one. "lifted": as many inputs for each core, N in all for one. By
 the clock, the best of N; one core makes its matrices in one thread, too. Reads the models (names,
-or files) from the folder that DARWINN_CORPUS names. Outputs of all threads are compared. Exits with 1 if one differs.
+or files) from the folder that DARWINN_CORPUS names. Outputs of all threads are compared. Exits with
+1 if one differs.
 """
 
 from __future__ import annotations
