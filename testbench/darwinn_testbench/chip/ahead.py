@@ -2,7 +2,7 @@
 have been made.
 
 A program that is lifted (``darwinn_sim.lifting``) gives what runs of it would give, equal on every
-byte, for a fraction of the time; lifting costs about as much as 40 runs.
+byte, for a fraction of the time; lifting costs about as much as 35 runs.
 """
 
 from __future__ import annotations
