@@ -28,7 +28,8 @@ LEAST_INPUTS = 32
 
 REPEATED = 64
 """Inferences, one after another with nothing else on the chip, after which a program is lifted for
-those that follow: those took longer than lifting does, which so at most doubles what all take."""
+those that follow: those took about as long as lifting does, which so doubles what all take at
+most. Models that were tried take 12 to 59 runs to be lifted, and one of 1 ms 113."""
 
 _MOST_LIFTED = 2
 """How often a program is lifted, where others change the chip meanwhile."""
