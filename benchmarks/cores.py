@@ -2,10 +2,12 @@
 
     python -m benchmarks.cores [--inputs N] [--repeat N] [MODEL...]
 
-"runs": a session for each core, of the same model, each in its own thread, against one. "lifted":
-as many inputs for each core, N in all for one. By the clock, the best of N; one core makes its
-matrices in one thread, too. Reads the models (names, or files) from the folder that DARWINN_CORPUS
-names. Outputs of all threads are compared. Exits with 1 if one differs.
+"run": one inference that is run, and "after": one like those that follow when a session has made
+64, on the lifted program; both on one core. "runs": a session for each core, of the same model,
+each in its own thread, against one. "lifted": as many inputs for each core, N in all for one. By
+the clock, the best of N; one core makes its matrices in one thread, too. Reads the models (names,
+or files) from the folder that DARWINN_CORPUS names. Outputs of all threads are compared. Exits with
+1 if one differs.
 """
 
 from __future__ import annotations
@@ -40,9 +42,11 @@ _SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Result:
-    """How many times as fast all cores are; ``lifted`` may be why the model is not."""
+    """Seconds of one inference, and of one on the lifted program; how many times as fast all cores
+    are; ``lifted`` may be why the model is not."""
 
     run: float
+    after: float | None
     runs: float
     lifted: float | str
     equal: bool
@@ -69,16 +73,17 @@ def measure(path: Path, inputs: int, repeat: int) -> Result:
         of_all = min(seconds_of(lambda: found.extend(pool.map(infer, sessions)), repeat))
     equal = all(_bytes(each) == _bytes(found[0]) for each in found)
     try:
-        lifted, same = _lifted(model, sessions[0], sets, repeat)
+        after, lifted, same = _lifted(model, sessions[0], sets, repeat)
     except NotLifted as error:
-        return Result(run, cores * one / of_all, str(error), equal)
-    return Result(run, cores * one / of_all, lifted, equal and same)
+        return Result(run, None, cores * one / of_all, str(error), equal)
+    return Result(run, after, cores * one / of_all, lifted, equal and same)
 
 
 def _lifted(
     model: BoundModel, session: Session, sets: Sequence[TensorMap], repeat: int
-) -> tuple[float, bool]:
-    """How many times as fast all cores are, and whether they give the same."""
+) -> tuple[float, float, bool]:
+    """Seconds of one inference, how many times as fast all cores are, and whether they give the
+    same."""
     cores = len(os.sched_getaffinity(0))
     program = lift(session.accelerator, model.compiled.inference)
     octets = [model.to_device(each) for each in sets]
@@ -94,10 +99,11 @@ def _lifted(
         return made
 
     # The first call makes room.
+    after = min(seconds_of(lambda: program.run(octets[:1]), repeat + 1))
     one = min(seconds_of(make(1), repeat + 1))
     expected = {tuple(each.items()) for each in found}
     of_all = min(seconds_of(make(cores), repeat + 1))
-    return cores * one / of_all, {tuple(each.items()) for each in found} == expected
+    return after, cores * one / of_all, {tuple(each.items()) for each in found} == expected
 
 
 def _bytes(outputs: TensorMap) -> dict[str, bytes]:
@@ -111,14 +117,16 @@ def main() -> int:
     options.add_argument("models", nargs="*", default=_MODELS, metavar="MODEL")
     chosen = options.parse_args()
     print(machine())
-    print(f"{'model':50}{'run':>10}{'runs':>7}{'lifted':>8}")
+    print(f"{'model':50}{'run':>10}{'after':>10}{'runs':>7}{'lifted':>8}")
     wrong = 0
     for name in chosen.models:
         path = Path(name) if Path(name).exists() else compiled(name)
         result = alone(measure, path, chosen.inputs, chosen.repeat)
         lifted = result.lifted if isinstance(result.lifted, str) else f"{result.lifted:8.2f}"
         different = "" if result.equal else "  DIFFERS"
-        print(f"{name:50}{1000 * result.run:7.1f} ms{result.runs:7.2f}  {lifted}{different}")
+        after = "-" if result.after is None else f"{1000 * result.after:.1f} ms"
+        runs = f"{1000 * result.run:7.1f} ms{after:>10}{result.runs:7.2f}"
+        print(f"{name:50}{runs}  {lifted}{different}")
         wrong += not result.equal
     return 1 if wrong else 0
 

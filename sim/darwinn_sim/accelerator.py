@@ -152,12 +152,13 @@ class Accelerator:
     def power_up(self) -> None:
         """Power the chip up: its memories are lost. It runs in the order of ``schedule`` then."""
         self.power_ups += 1
+        self._deferred: tuple[Executable, Mapping[str, bytes], int] | None = None
         memory = HostMemory(strict=self.strict)
         self.host = self.engine.power_up(memory)
         self._driver = Driver(self.host, memory, seed=self.seed)
         self._driver.open()
         self._checked = CheckedPrograms()
-        self.chip = Chip(
+        self._chip = Chip(
             self.host,
             strict=self.strict,
             dma_only=self.dma_only,
@@ -168,6 +169,24 @@ class Accelerator:
             schedule=self.schedule,
             hazards=self.hazards,
         )
+
+    @property
+    def chip(self) -> Chip:
+        """The chip, as all runs have left it."""
+        if self._deferred is not None:
+            (executable, inputs, number), self._deferred = self._deferred, None
+            self.runs -= 1  # it has been counted
+            self.run(executable, inputs, number=number)
+        return self._chip
+
+    def defer(self, executable: Executable, inputs: Mapping[str, bytes], number: int = 0) -> None:
+        """Take a program for run, whose outputs are known already (``darwinn_sim.lifting``).
+
+        The run is made up for when somebody looks at the chip, or runs something else on it. Of
+        several the last one is: what the program does before does not matter.
+        """
+        self.runs += 1
+        self._deferred = executable, inputs, number
 
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
         """Put ``data`` into wide memory of ``tile`` from ``row`` on, as if a program had.
@@ -281,10 +300,11 @@ class Accelerator:
         return result
 
     def walk(
-        self, executable: Executable, fill: Callable[[Request], None], noting: Noting
+        self, executable: Executable, fill: Callable[[Request], None], noting: Noting | None
     ) -> dict[str, bytes]:
         """Run ``executable`` on identities: ``fill`` puts them into the buffers of the request,
-        ``noting`` takes what is noted of them. Returns the outputs; errors are as of :meth:`run`.
+        ``noting`` takes what is noted of them; without it they are data like any other. Returns the
+        outputs; errors are as of :meth:`run`.
         """
         run = self.engine.run_of(self.chip, self.load(executable), Wanted(noting=noting))
         batches = batches_of(executable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from averaging_program import Operation
 from darwinn_formats import darwinn
-from darwinn_formats.darwinn import InstructionBitstream
+from darwinn_formats.darwinn import Executable, InstructionBitstream
 from darwinn_formats.errors import FormatError
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator, RunResult
@@ -24,7 +25,7 @@ from darwinn_sim.errors import (
     UninitialisedRead,
     UnsupportedInstruction,
 )
-from darwinn_sim.host.buffers import DriverError
+from darwinn_sim.host.buffers import DriverError, Request
 from darwinn_sim.host.dma_trace import TransferKind
 from darwinn_sim.isa.codes import StoreOperation
 from darwinn_sim.machine.examine import StopPoint, Tap
@@ -64,6 +65,38 @@ def test_inferences_do_not_depend_on_those_before(strict: bool) -> None:
         result = accelerator.run(program, {"image": data})
         assert result.outputs["averages"] == sample.expected(data)
     assert result.statistics == Accelerator().run(program, {"image": inputs[0]}).statistics
+
+
+def test_runs_that_are_deferred_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the last of them, when somebody looks at the chip or runs another program."""
+    plain, deferring = Accelerator(), Accelerator()
+    image, program = sample.images(), sample.executable()
+    inputs = [{"image": image()} for _ in range(3)]
+    for each in inputs:
+        plain.run(program, each)
+        deferring.defer(program, each)
+    assert deferring.runs == plain.runs == 3
+    assert np.array_equal(deferring.chip.tiles["narrow"], plain.chip.tiles["narrow"])
+    assert plain.chip.tiles["narrow"].any()
+    for run_it in (deferring.defer, deferring.run):
+        run_it(program, inputs[0])
+    deferring.defer(program, inputs[1])
+    assert deferring.runs == 6
+    deferring.power_up()
+    assert not deferring.chip.tiles["narrow"].any()
+    # It is run before anything else is.
+    made: list[bytes] = []
+    prepare = deferring._driver.prepare
+
+    def noted(executable: Executable, given: Mapping[str, bytes]) -> Request:
+        made.append(given["image"])
+        return prepare(executable, given)
+
+    monkeypatch.setattr(deferring._driver, "prepare", noted)
+    deferring.defer(program, inputs[2])
+    deferring.run(program, inputs[0])
+    assert made == [inputs[2]["image"], inputs[0]["image"]]
+    assert (deferring.runs, deferring.power_ups) == (8, 2)
 
 
 @pytest.mark.parametrize("split", [4, 6, 14, 17, 20, 30])

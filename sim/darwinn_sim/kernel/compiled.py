@@ -28,7 +28,9 @@ _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
 _KERNEL_MARKS = (b"@compiled", b"@inner", b"@unchecked")
 
 
-_TUPLES_OF_ARRAYS = frozenset(("Machine", "Observation", "Tables", "TensorPlan"))
+_TUPLES_OF_ARRAYS = frozenset(
+    ("Machine", "Observation", "Tables", "TensorPlan", "StepPlan", "StepRoom")
+)
 """Types of parameters, as they are written."""
 
 # numba's own types know neither its configuration nor the option that drops reference counts.

@@ -1,6 +1,9 @@
 """Kernels of lifted programs: sums, and what is made of them, for many inputs at once.
 
-``values`` holds a byte of each input in each row, shape (slots, inputs).
+``values`` holds a byte of each input for each slot, the inputs of a slot side by side. What a stage
+makes of a lane lies in slots that follow each other from position to position, and so, mostly, does
+what a column of operands takes: loops go over positions and inputs together, and one input takes
+as little for each of its bytes as many do.
 """
 
 from __future__ import annotations
@@ -11,10 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel.compiled import compiled, inner, unchecked
-from darwinn_sim.kernel.structure import Records
+from darwinn_sim.kernel.structure import Int32, Record, Records
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, clip, function, saturate
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters
+
+PRODUCTS, MAXIMUM, PAIRS = range(3)
+"""How sums are made: weights times bytes, the greatest of values, values times values."""
+
+AT_ONCE = 4096
+"""Sums that are made at once, of one lane: their numbers are used while they are in a cache."""
 
 _LEAST = np.int32(-(1 << 30))
 
@@ -23,233 +32,433 @@ Numbers32 = NDArray[np.int32]
 Reals = NDArray[np.float32]
 
 
-class Ending(NamedTuple):
-    """What becomes of sums: ``parameters`` of one tensor instruction; ``stored``: they are put
-    aside as they are; ``offset`` and ``scale`` of each lane; the table of a function; room for the
-    sums of all inputs, as ``total`` and ``scaled``.
+class Span(Record):
+    """Positions before ``end``, up to which the span before goes, of a column of operands: the one
+    of position p is in slot ``origin + stride * p``."""
+
+    origin: int
+    stride: Int32
+    end: Int32
+
+
+class Step(Record):
+    """A stage with slots. ``how`` its sums are made; ``columns`` of operands from ``column`` on,
+    behind which PAIRS have ``others``, and values of ``width`` and ``other_width`` bytes that
+    ``zero`` and ``other_zero`` are taken from; ``lanes`` from ``lane`` on. ``parameters``: number
+    of the tensor instruction, -1: sums are put aside as they are; ``table`` of its function.
+    Byte k of lane n at position p goes to ``slot + n * of_lane + k * of_byte + p * of_position``.
     """
 
-    parameters: Records[Parameters]
-    stored: bool
+    how: Int32
+    positions: Int32
+    column: Int32
+    columns: Int32
+    others: Int32
+    width: Int32
+    other_width: Int32
+    zero: Int32
+    other_zero: Int32
+    lane: Int32
+    lanes: Int32
+    parameters: Int32
+    table: Int32
+    slot: Int32
+    of_lane: Int32
+    of_byte: Int32
+    of_position: Int32
+
+
+class StepPlan(NamedTuple):
+    """All steps of a program. ``tensor`` instructions; ``columns``: where the spans of each column
+    begin, and the last ones end; ``offset``, ``scale`` and ``weights`` of each lane (where they
+    begin, and the last ones end), ``weight`` and ``weighted``, the column of its step that it is
+    of; ``coefficient`` and ``lower_bound`` of tables, a row each.
+    """
+
+    tensor: Records[Parameters]
+    steps: Records[Step]
+    spans: Records[Span]
+    columns: Numbers32
     offset: Numbers32
     scale: Reals
+    weights: Numbers32
+    weight: Numbers32
+    weighted: Numbers32
     coefficient: Reals
     lower_bound: Reals
+
+
+class StepRoom(NamedTuple):
+    """``at``: the span of each column of a step that has the next position; ``total`` and
+    ``scaled``: sums of a lane; room for values, and the ``greatest`` of them."""
+
+    at: Numbers32
     total: Numbers32
     scaled: Reals
+    one: Numbers32
+    other: Numbers32
+    greatest: Numbers32
+
+
+def room_of(plan: StepPlan, inputs: int) -> StepRoom:
+    """StepRoom for any step of ``plan``, for as many inputs: for whole positions."""
+    columns = int((plan.steps["columns"] + plan.steps["others"]).max(initial=0))
+    count = max(AT_ONCE // inputs, 1) * inputs
+    total, one, other, greatest = (np.zeros(count, np.int32) for _ in range(4))
+    scaled = np.zeros(count, np.float32)
+    return StepRoom(np.zeros(columns, np.int32), total, scaled, one, other, greatest)
 
 
 @compiled
-def gather(values: Values, operands: Numbers32, zero: int, gathered: Reals) -> None:
-    """Bytes minus their zero point: (columns, positions * inputs)."""
-    _gather(values, operands, np.float32(zero), gathered)
+def find_spans(slots: Numbers32, spans: Records[Span], ends: Numbers32) -> None:
+    """Spans of each row of ``slots``, which has room for as many as it has slots; ``ends``: where
+    those of each row end."""
+    count = 0
+    for k in range(len(slots)):
+        row = slots[k]
+        p = 0
+        while p < len(row):
+            begin = p
+            p += 1
+            stride = 1
+            if p < len(row):
+                stride = row[p] - row[begin]
+                p += 1
+            while p < len(row) and row[p] - row[p - 1] == stride:
+                p += 1
+            spans[count].origin = row[begin] - stride * begin
+            spans[count].stride = stride
+            spans[count].end = p
+            count += 1
+        ends[k] = count
+
+
+@compiled
+def begin(plan: StepPlan, number: int, room: StepRoom) -> None:
+    """Begin with the first position of a step."""
+    _begin(plan, plan.steps[number], room)
+
+
+@compiled
+def gather(
+    plan: StepPlan,
+    number: int,
+    first: int,
+    inputs: int,
+    room: StepRoom,
+    values: Values,
+    gathered: Reals,
+) -> None:
+    """Bytes minus their zero point: (columns, positions * inputs), of the positions from ``first``
+    on, before which the ones before were gathered."""
+    step = plan.steps[number]
+    last = first + gathered.shape[1] // inputs
+    for k in range(step.columns):
+        s = room.at[k]
+        p = first
+        while p < last:
+            span = plan.spans[s]
+            end = min(span.end, last)
+            part = gathered[k, (p - first) * inputs : (end - first) * inputs]
+            stride = span.stride * inputs
+            _convert(part, values, span.origin * inputs + stride * p, stride, inputs, step.zero)
+            s += span.end == end
+            p = end
+        room.at[k] = s
 
 
 @unchecked
-def _gather(values: Values, operands: Numbers32, zero: np.float32, gathered: Reals) -> None:
-    """Operands are slots, which the program has numbered."""
-    positions, columns = operands.shape
-    inputs = values.shape[1]
-    if inputs == 1:
-        for k in range(columns):
-            for p in range(positions):
-                gathered[k, p] = np.float32(values[operands[p, k], 0]) - zero
+def _convert(
+    target: Reals, values: Values, first: int, stride: int, inputs: int, zero: int
+) -> None:
+    """Bytes of as many positions as ``target`` has room for; the program has numbered the slots."""
+    less = np.float32(zero)
+    if stride == inputs:
+        row = values[first:]
+        for k in range(len(target)):
+            target[k] = np.float32(row[k]) - less
         return
-    for k in range(columns):
-        for p in range(positions):
-            row = values[operands[p, k]]
-            first = p * inputs
-            for each in range(inputs):
-                gathered[k, first + each] = np.float32(row[each]) - zero
+    for p in range(len(target) // inputs):
+        for k in range(inputs):
+            target[p * inputs + k] = np.float32(values[first + stride * p + k]) - less
 
 
 @compiled
 def finish_real(
+    plan: StepPlan,
+    number: int,
+    first: int,
+    inputs: int,
+    room: StepRoom,
     sums: Reals,
-    ending: Ending,
     values: Values,
-    slot: int,
 ) -> None:
-    """Results of sums (lanes, positions * inputs) that are whole numbers below 2^24."""
-    inputs = values.shape[1]
-    for p in range(sums.shape[1] // inputs):
-        for n in range(len(ending.offset)):
-            row = sums[n, p * inputs : (p + 1) * inputs]
-            _take_real(row, ending.offset[n], ending.total)
-            slot = _end(ending, n, values, slot)
-
-
-@unchecked
-def _take_real(sums: Reals, offset: np.int32, total: Numbers32) -> None:
-    """As many as there are inputs."""
-    for each in range(len(total)):
-        total[each] = np.int32(np.int32(sums[each]) + offset)
+    """Results of sums (lanes, positions * inputs), which are whole numbers below 2^24, of the
+    positions from ``first`` on."""
+    step = plan.steps[number]
+    for n in range(step.lanes):
+        for begin in range(0, sums.shape[1], len(room.total)):
+            end = min(begin + len(room.total), sums.shape[1])
+            _take_real(room.total, sums[n, begin:end], plan.offset[step.lane + n])
+            _finish(plan, step, n, first + begin // inputs, end - begin, inputs, room, values)
 
 
 @compiled
 def finish_whole(
+    plan: StepPlan,
+    number: int,
+    first: int,
+    inputs: int,
+    room: StepRoom,
     sums: Numbers32,
-    ending: Ending,
     values: Values,
-    slot: int,
 ) -> None:
     """The same of int32 sums."""
-    inputs = values.shape[1]
-    for p in range(sums.shape[1] // inputs):
-        for n in range(len(ending.offset)):
-            for each in range(inputs):
-                ending.total[each] = sums[n, p * inputs + each] + ending.offset[n]
-            slot = _end(ending, n, values, slot)
-
-
-@compiled
-def products(
-    operands: Numbers32,
-    begin: Numbers32,
-    column: Numbers32,
-    weight: Numbers32,
-    zero: int,
-    ending: Ending,
-    values: Values,
-    slot: int,
-) -> None:
-    """Sums of few products: of lane n the weights from ``begin[n]`` to ``begin[n + 1]``."""
-    total = ending.total
-    for p in range(len(operands)):
-        for n in range(len(ending.offset)):
-            total[:] = ending.offset[n]
-            for k in range(begin[n], begin[n + 1]):
-                _add(total, values[operands[p, column[k]]], weight[k], np.int32(zero))
-            slot = _end(ending, n, values, slot)
+    step = plan.steps[number]
+    for n in range(step.lanes):
+        for begin in range(0, sums.shape[1], len(room.total)):
+            end = min(begin + len(room.total), sums.shape[1])
+            _take_whole(room.total, sums[n, begin:end], plan.offset[step.lane + n])
+            _finish(plan, step, n, first + begin // inputs, end - begin, inputs, room, values)
 
 
 @unchecked
-def _add(total: Numbers32, row: Values, weight: np.int32, zero: np.int32) -> None:
-    """As many as there are inputs."""
-    for each in range(len(total)):
-        total[each] += np.int32(weight * (np.int32(row[each]) - zero))
+def _take_real(total: Numbers32, sums: Reals, offset: np.int32) -> None:
+    """As many as there are sums, for which there is room."""
+    for k in range(len(sums)):
+        total[k] = np.int32(np.int32(sums[k]) + offset)
+
+
+@unchecked
+def _take_whole(total: Numbers32, sums: Numbers32, offset: np.int32) -> None:
+    """As many as there are sums, for which there is room."""
+    for k in range(len(sums)):
+        total[k] = np.int32(sums[k] + offset)
 
 
 @compiled
-def maxima(
-    operands: Numbers32,
-    width: int,
-    ending: Ending,
-    values: Values,
-    slot: int,
+def make(
+    plan: StepPlan, first: int, last: int, inputs: int, room: StepRoom, values: Values
 ) -> None:
-    """Greatest of values of ``width`` bytes."""
-    total = ending.total
-    for p in range(len(operands)):
-        total[:] = _LEAST
-        for k in range(0, operands.shape[1], width):
-            for each in range(len(total)):
-                value = np.int32(values[operands[p, k], each])
-                if width == 2:
-                    value |= np.int32(values[operands[p, k + 1], each]) << 8
-                total[each] = max(total[each], value)
-        for each in range(len(total)):
-            total[each] += ending.offset[0]
-        slot = _end(ending, 0, values, slot)
+    """Make the steps from ``first`` on, before ``last``, none of which is a product of matrices."""
+    at_once = len(room.total) // inputs
+    for number in range(first, last):
+        step = plan.steps[number]
+        _begin(plan, step, room)
+        for p in range(0, step.positions, at_once):
+            end = min(p + at_once, step.positions)
+            count = (end - p) * inputs
+            for n in range(step.lanes):
+                room.total[:count] = plan.offset[step.lane + n]
+                if step.how == PRODUCTS:
+                    _add_products(plan, step, n, p, end, inputs, room, values)
+                elif step.how == MAXIMUM:
+                    _add_maximum(plan, step, p, end, inputs, room, values)
+                else:
+                    _add_pairs(plan, step, p, end, inputs, room, values)
+                _finish(plan, step, n, p, count, inputs, room, values)
+            _advance(plan, step, end, room)
 
 
-@compiled
-def pairs(
-    operands: Numbers32,
-    others: Numbers32,
-    widths: tuple[int, int],
-    zeros: tuple[int, int],
-    ending: Ending,
+@inner
+def _begin(plan: StepPlan, step: Step, room: StepRoom) -> None:
+    for k in range(step.columns + step.others):
+        room.at[k] = plan.columns[step.column + k]
+
+
+@inner
+def _advance(plan: StepPlan, step: Step, end: int, room: StepRoom) -> None:
+    """Positions before ``end`` are over."""
+    if end == step.positions:
+        return
+    for k in range(step.columns + step.others):
+        while plan.spans[room.at[k]].end <= end:
+            room.at[k] += 1
+
+
+@inner
+def _add_products(
+    plan: StepPlan,
+    step: Step,
+    lane: int,
+    first: int,
+    last: int,
+    inputs: int,
+    room: StepRoom,
     values: Values,
-    slot: int,
+) -> None:
+    """Sums of few products: of the lane's weights."""
+    begin = step.lane + lane
+    for k in range(plan.weights[begin], plan.weights[begin + 1]):
+        at = room.at[plan.weighted[k]]
+        _add_column(room.total, plan, at, first, last, inputs, plan.weight[k], values)
+
+
+@inner
+def _add_maximum(
+    plan: StepPlan, step: Step, first: int, last: int, inputs: int, room: StepRoom, values: Values
+) -> None:
+    """The greatest of values of one byte, or two."""
+    count = (last - first) * inputs
+    room.greatest[:count] = _LEAST
+    for k in range(0, step.columns, step.width):
+        _read(room.one, plan, room, k, step.width, 0, first, last, inputs, values)
+        _raise(room.greatest, room.one, count)
+    _add(room.total, room.greatest, count)
+
+
+@inner
+def _add_pairs(
+    plan: StepPlan, step: Step, first: int, last: int, inputs: int, room: StepRoom, values: Values
 ) -> None:
     """Sums of values times values, of one byte or two each, minus their zero points."""
-    total = ending.total
-    for p in range(len(operands)):
-        total[:] = ending.offset[0]
-        for k in range(operands.shape[1] // widths[0]):
-            for each in range(len(total)):
-                one = _value(values, operands[p], k, widths[0], each) - np.int32(zeros[0])
-                other = _value(values, others[p], k, widths[1], each) - np.int32(zeros[1])
-                total[each] += np.int32(one * other)
-        slot = _end(ending, 0, values, slot)
+    for k in range(step.columns // step.width):
+        one, other = k * step.width, step.columns + k * step.other_width
+        _read(room.one, plan, room, one, step.width, step.zero, first, last, inputs, values)
+        _read(
+            *(room.other, plan, room, other, step.other_width, step.other_zero),
+            *(first, last, inputs, values),
+        )
+        _add_products_of(room.total, room.one, room.other, (last - first) * inputs)
 
 
 @inner
-def _value(values: Values, operands: Numbers32, k: int, width: int, each: int) -> np.int32:
-    """Value ``k`` of a position, of an input."""
-    low = np.int32(values[operands[width * k], each])
-    if width == 1:
-        return low
-    return np.int32(low | np.int32(values[operands[width * k + 1], each]) << 8)
+def _read(
+    target: Numbers32,
+    plan: StepPlan,
+    room: StepRoom,
+    column: int,
+    width: int,
+    zero: int,
+    first: int,
+    last: int,
+    inputs: int,
+    values: Values,
+) -> None:
+    """Values of the bytes of a column, or two, minus their zero point."""
+    target[: (last - first) * inputs] = -zero
+    for k in range(width):
+        weight = np.int32(1 << 8 * k)
+        _add_column(target, plan, room.at[column + k], first, last, inputs, weight, values)
 
 
 @inner
-def _end(ending: Ending, lane: int, values: Values, slot: int) -> int:
-    """Results of a lane; returns the next slot."""
-    return _finish(
-        ending.total,
-        ending.parameters[0],
-        ending.stored,
-        ending.scale[lane],
-        ending.coefficient,
-        ending.lower_bound,
-        values,
-        slot,
-        ending.scaled,
-    )
+def _add_column(
+    total: Numbers32,
+    plan: StepPlan,
+    at: int,
+    first: int,
+    last: int,
+    inputs: int,
+    weight: np.int32,
+    values: Values,
+) -> None:
+    """Add a weight times the bytes of a column, whose span at the first position is ``at``."""
+    p = first
+    while p < last:
+        span = plan.spans[at]
+        end = min(span.end, last)
+        part = total[(p - first) * inputs : (end - first) * inputs]
+        stride = span.stride * inputs
+        _add_bytes(part, values, span.origin * inputs + stride * p, stride, inputs, weight)
+        at += 1
+        p = end
+
+
+@unchecked
+def _add_bytes(
+    total: Numbers32, values: Values, first: int, stride: int, inputs: int, weight: np.int32
+) -> None:
+    """Of as many positions as there are sums of; the program has numbered the slots."""
+    if stride == inputs:
+        row = values[first:]
+        for k in range(len(total)):
+            total[k] += np.int32(weight * np.int32(row[k]))
+        return
+    for p in range(len(total) // inputs):
+        for k in range(inputs):
+            value = np.int32(values[first + stride * p + k])
+            total[p * inputs + k] += np.int32(weight * value)
+
+
+@unchecked
+def _add(total: Numbers32, more: Numbers32, count: int) -> None:
+    """Both have room for as many."""
+    for k in range(count):
+        total[k] += more[k]
+
+
+@unchecked
+def _raise(greatest: Numbers32, values: Numbers32, count: int) -> None:
+    """Both have room for as many."""
+    for k in range(count):
+        greatest[k] = max(greatest[k], values[k])
+
+
+@unchecked
+def _add_products_of(total: Numbers32, one: Numbers32, other: Numbers32, count: int) -> None:
+    """All have room for as many."""
+    for k in range(count):
+        total[k] += np.int32(one[k] * other[k])
 
 
 @inner
 def _finish(
-    total: Numbers32,
-    parameters: Parameters,
-    stored: bool,
-    scale: np.float32,
-    coefficient: Reals,
-    lower_bound: Reals,
+    plan: StepPlan,
+    step: Step,
+    lane: int,
+    first: int,
+    count: int,
+    inputs: int,
+    room: StepRoom,
     values: Values,
-    slot: int,
-    scaled: Reals,
-) -> int:
-    """What becomes of the sums of a lane, as in ``output_stage``; returns the next slot."""
-    if stored:
+) -> None:
+    """What becomes of ``count`` sums of a lane, as in ``output_stage``."""
+    begin = (step.slot + lane * step.of_lane + first * step.of_position) * inputs
+    of_byte, of_position = step.of_byte * inputs, step.of_position * inputs
+    total, scaled = room.total, room.scaled
+    if step.parameters < 0:
         for k in range(4):
-            for each in range(len(total)):
-                values[slot + k, each] = np.uint32(total[each]) >> np.uint32(8 * k)
-        return slot + 4
-    _scale(total, scaled, scale)
+            _store(total, count, 8 * k, values[begin + k * of_byte :], of_position, inputs)
+        return
+    parameters = plan.tensor[step.parameters]
+    _scale(total, scaled, plan.scale[step.lane + lane], count)
     if parameters.opcode != INTERPOLATE:
-        clip(scaled, parameters.low_clip, parameters.high_clip, len(scaled))
+        clip(scaled, parameters.low_clip, parameters.high_clip, count)
     if parameters.function & TABLE:
-        for each in range(len(total)):
-            scaled[each] = function(coefficient, lower_bound, parameters, scaled[each])
+        coefficient, bound = plan.coefficient[step.table], plan.lower_bound[step.table]
+        for k in range(count):
+            scaled[k] = function(coefficient, bound, parameters, scaled[k])
     offset = np.float32(parameters.output_zero_point)
+    octets = 1
     if parameters.function & OUTPUT_16BIT:
-        saturate(scaled, offset, np.float32(0xFFFF), total, len(scaled))
-        for each in range(len(total)):
-            values[slot, each] = total[each] & 0xFF
-            values[slot + 1, each] = total[each] >> 8
-        return slot + 2
-    if np.isinf(parameters.high_clip):
-        for each in range(len(total)):
-            value = np.int64(np.rint(scaled[each])) + parameters.output_zero_point
-            values[slot, each] = value & 0xFF
-        return slot + 1
-    saturate(scaled, offset, np.float32(0xFF), total, len(scaled))
-    _give(total, values[slot])
-    return slot + 1
+        octets = 2
+        saturate(scaled, offset, np.float32(0xFFFF), total, count)
+    elif np.isinf(parameters.high_clip):
+        for k in range(count):
+            total[k] = (np.int64(np.rint(scaled[k])) + parameters.output_zero_point) & 0xFF
+    else:
+        saturate(scaled, offset, np.float32(0xFF), total, count)
+    for k in range(octets):
+        _store(total, count, 8 * k, values[begin + k * of_byte :], of_position, inputs)
 
 
 @unchecked
-def _scale(total: Numbers32, scaled: Reals, scale: np.float32) -> None:
-    """As many as there are inputs."""
-    for each in range(len(total)):
-        scaled[each] = np.float32(total[each]) * scale
+def _scale(total: Numbers32, scaled: Reals, scale: np.float32, count: int) -> None:
+    """Both have room for as many."""
+    for k in range(count):
+        scaled[k] = np.float32(total[k]) * scale
 
 
 @unchecked
-def _give(total: Numbers32, row: Values) -> None:
-    """As many as there are inputs."""
-    for each in range(len(total)):
-        row[each] = np.uint8(total[each])
+def _store(
+    total: Numbers32, count: int, shift: int, values: Values, stride: int, inputs: int
+) -> None:
+    """A byte of as many results, the inputs of a position next to each other."""
+    if stride == inputs:
+        for k in range(count):
+            values[k] = np.uint8(total[k] >> shift)
+        return
+    for p in range(count // inputs):
+        for k in range(inputs):
+            values[stride * p + k] = np.uint8(total[p * inputs + k] >> shift)

@@ -12,13 +12,14 @@ from darwinn_formats.darwinn import Executable
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.output_check import differing_output
 from darwinn_sim.lifting import kernels, runs
-from darwinn_sim.lifting.stages import Made, Stage, split, stages
+from darwinn_sim.lifting.kernels import StepRoom, room_of
+from darwinn_sim.lifting.slots import Slots
+from darwinn_sim.lifting.stages import Stage, stages
+from darwinn_sim.lifting.steps import Matrix, planned
 from darwinn_sim.lifting.walk import CONSTANTS, STALE, NotLifted, Walked, walk
-from darwinn_sim.units.identities import BLOCK
 
 MOST_INPUTS = 64
 """Inputs that go through a program at once, in one thread."""
@@ -33,50 +34,38 @@ _SHARED = 1 << 28
 """Products for each of several threads, at least: some 5 ms. What is shorter than that takes longer
 in two threads than in one."""
 
-_SPARSE, _DENSE, _TAKEN = 8.0, 48.0, 2.0
-"""How much is done in a time: products with few weights, in matrices, and bytes gathered for the
-latter."""
 
+class _Room(NamedTuple):
+    """``values``: a byte of each input for each slot; and what kernels need beside them."""
 
-class _Step(NamedTuple):
-    """A stage with slots in the place of identities; ``parts``: of a matrix, else empty."""
-
-    stage: Stage
-    operands: NDArray[np.int32]
-    others: NDArray[np.int32]
-    slot: int
-    parts: tuple[int, ...]
-    begin: NDArray[np.int32]
-    column: NDArray[np.int32]
-    weight: NDArray[np.int32]
-    matrix: NDArray[np.float32]
-    coefficient: NDArray[np.float32]
-    lower_bound: NDArray[np.float32]
+    values: NDArray[np.uint8]
+    steps: StepRoom
 
 
 class LiftedProgram:
     """What an executable computes, without its moves. Made by :func:`lift`."""
 
-    def __init__(self, found: runs.Found) -> None:
-        walked = found.walked
-        self._tensor = walked.program.tables.tensor
-        parts = stages(found)
-        slots = _Slots(walked.identities)
+    def __init__(self, walked: Walked, parts: list[Stage]) -> None:
+        slots = Slots(walked.identities)
         self._inputs: dict[str, int] = {}
         for name, numbers in walked.inputs.items():
             self._inputs[name] = slots.reserve(numbers)
         outputs = np.concatenate([each[each >= CONSTANTS] for each in walked.outputs.values()])
-        self._steps = slots.placed(parts, outputs)
+        self._plan, self._matrices = planned(
+            slots.placed(parts, outputs), walked.program.tables.tensor
+        )
         self._outputs = {name: slots.of(each) for name, each in walked.outputs.items()}
-        self._work = sum(each.operands.size * each.stage.lanes for each in self._steps)
+        steps = self._plan.steps
+        columns = (steps["columns"] + steps["others"]).astype(np.int64)
+        self._work = int((steps["positions"] * columns * steps["lanes"]).sum())
         self.slots = slots.total
         """Bytes of each input that there are at once."""
-        self._rooms: list[NDArray[np.uint8]] = []
+        self._rooms: list[_Room] = []
 
     @property
     def operations(self) -> int:
         """How many stages it has."""
-        return len(self._steps)
+        return len(self._plan.steps)
 
     def inputs_at_once(self, count: int, memory: int = VALUES_BYTES, threads: int = 1) -> int:
         """How many of ``count`` inputs go through together within ``memory`` bytes."""
@@ -102,191 +91,67 @@ class LiftedProgram:
 
     def _make_rooms(self, counts: list[int]) -> None:
         """Have values for as many inputs in each thread."""
-        if [room.shape[1] for room in self._rooms] == counts:
+        if [room.values.shape[1] for room in self._rooms] == counts:
             return
-        self._rooms = [np.zeros((self.slots, count), np.uint8) for count in counts]
-        for room in self._rooms:
-            room[:CONSTANTS] = np.arange(CONSTANTS, dtype=np.uint8)[:, None]
+        self._rooms = []
+        for count in counts:
+            values = np.zeros((self.slots, count), np.uint8)
+            values[:CONSTANTS] = np.arange(CONSTANTS, dtype=np.uint8)[:, None]
+            self._rooms.append(_Room(values, room_of(self._plan, count)))
 
-    def _run(
-        self, inputs: Sequence[Mapping[str, bytes]], values: NDArray[np.uint8]
-    ) -> list[dict[str, bytes]]:
+    def _run(self, inputs: Sequence[Mapping[str, bytes]], room: _Room) -> list[dict[str, bytes]]:
+        values = room.values
         for name, first in self._inputs.items():
             for k, each in enumerate(inputs):
                 octets = np.frombuffer(each[name], np.uint8)
                 values[first : first + octets.size, k] = octets
-        for step in self._steps:
-            self._make(step, values)
+        self._make(room)
         found = {name: values[slots].T for name, slots in self._outputs.items()}
         return [
             {name: np.ascontiguousarray(each[k]).tobytes() for name, each in found.items()}
             for k in range(len(inputs))
         ]
 
-    def _make(self, step: _Step, values: NDArray[np.uint8]) -> None:
-        stage, inputs = step.stage, values.shape[1]
-        row = max(stage.row, 0)
-        ending = kernels.Ending(
-            self._tensor[row : row + 1],
-            stage.row < 0,
-            stage.offset,
-            stage.scale,
-            step.coefficient,
-            step.lower_bound,
-            np.empty(inputs, np.int32),
-            np.empty(inputs, np.float32),
-        )
-        if stage.how is Made.MAXIMUM:
-            kernels.maxima(step.operands, stage.width, ending, values, step.slot)
-        elif stage.how is Made.PAIRS:
-            widths = (stage.width, stage.other_width)
-            kernels.pairs(
-                step.operands, step.others, widths, stage.zeros, ending, values, step.slot
-            )
-        elif step.parts:
-            _multiply(step, ending, values)
-        else:
-            weights = (step.begin, step.column, step.weight)
-            kernels.products(step.operands, *weights, stage.zero, ending, values, step.slot)
+    def _make(self, room: _Room) -> None:
+        """All steps, in their order; kernels make those between two products of matrices."""
+        values, inputs, first = room.values.reshape(-1), room.values.shape[1], 0
+        for matrix in self._matrices:
+            kernels.make(self._plan, first, matrix.step, inputs, room.steps, values)
+            self._multiply(matrix, room)
+            first = matrix.step + 1
+        kernels.make(self._plan, first, self.operations, inputs, room.steps, values)
 
-
-def _multiply(step: _Step, ending: kernels.Ending, values: NDArray[np.uint8]) -> None:
-    """Make a stage whose sums are products of matrices, some positions at a time."""
-    stage, inputs, columns = step.stage, values.shape[1], step.operands.shape[1]
-    at_once = max(1, _GATHERED // (4 * max(columns, stage.lanes) * inputs))
-    for p in range(0, stage.positions, at_once):
-        operands = step.operands[p : p + at_once]
-        gathered = np.empty((columns, len(operands) * inputs), np.float32)
-        kernels.gather(values, operands, stage.zero, gathered)
-        slot = step.slot + p * stage.lanes * stage.size
-        if len(step.parts) == 1:
-            kernels.finish_real(step.matrix @ gathered, ending, values, slot)
-            continue
-        whole = np.zeros((stage.lanes, gathered.shape[1]), np.int32)
-        begin = 0
-        for end in step.parts:
-            whole += (step.matrix[:, begin:end] @ gathered[begin:end]).astype(np.int32)
-            begin = end
-        kernels.finish_whole(whole, ending, values, slot)
-
-
-class _Slots:
-    """Places of bytes: those that are not needed any more are used again."""
-
-    def __init__(self, identities: int) -> None:
-        self.total = CONSTANTS
-        self._of = np.full(identities // BLOCK + 2, -1, np.int32)
-        self._free: list[tuple[int, int]] = []
-
-    def reserve(self, numbers: NDArray[np.int32]) -> int:
-        """Slots of an input, for as long as the program runs."""
-        # Numbers of inputs follow each other, and need not begin with a block.
-        begin = int(numbers[0]) - CONSTANTS
-        first = self.total + begin % BLOCK
-        blocks = np.arange(begin // BLOCK, -(-(begin + len(numbers)) // BLOCK))
-        self._of[blocks] = first - begin % BLOCK + BLOCK * np.arange(len(blocks))
-        self.total = first - begin % BLOCK + BLOCK * len(blocks)
-        return first
-
-    def of(self, numbers: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Slots of bytes."""
-        identity = np.maximum(numbers - CONSTANTS, 0)
-        slots = self._of[identity // BLOCK] + identity % BLOCK
-        # What says nothing is 0; so is what nobody needs.
-        known = self._of[identity // BLOCK] >= 0
-        return np.where(numbers < CONSTANTS, numbers, np.where(known, slots, 0)).astype(np.int32)
-
-    def placed(self, parts: list[Stage], outputs: NDArray[np.int32]) -> list[_Step]:
-        """Stages with slots; one's are free when no later one takes its results."""
-        maker = np.full(len(self._of), -1, np.int32)
-        for k, stage in enumerate(parts):
-            for first, lanes in zip(stage.made.T, stage.blocks, strict=True):
-                for block in range(-(-lanes * stage.size // BLOCK)):
-                    maker[first // BLOCK + block] = k
-        last = np.arange(len(parts))
-        for k, stage in enumerate(parts):
-            for operands in (stage.operands, stage.others):
-                identity = operands[operands >= CONSTANTS] - CONSTANTS
-                takes = np.unique(maker[identity // BLOCK])
-                last[takes[takes >= 0]] = k
-        kept = maker[(outputs - CONSTANTS) // BLOCK]
-        last[kept[kept >= 0]] = len(parts)
-        ends: dict[int, list[tuple[int, int]]] = {}
-        steps = []
-        for k, stage in enumerate(parts):
-            size = stage.positions * stage.lanes * stage.size
-            slot = self._take(size)
-            lanes = 0
-            for first, count in zip(stage.made.T, stage.blocks, strict=True):
-                begin = slot + stage.size * (lanes + stage.lanes * np.arange(stage.positions))
-                self._place(first, begin, count * stage.size)
-                lanes += count
-            steps.append(_step(stage, self.of(stage.operands), self.of(stage.others), slot))
-            ends.setdefault(int(last[k]), []).append((slot, size))
-            for each in ends.pop(k, []):
-                self._give_back(*each)
-        return steps
-
-    def _place(self, first: NDArray[np.int64], begin: NDArray[np.int64], size: int) -> None:
-        """Blocks of identities from ``first`` on are at slots from ``begin`` on."""
-        whole = first % BLOCK == 0
-        for block in range(-(-size // BLOCK)):
-            self._of[first[whole] // BLOCK + block] = begin[whole] + BLOCK * block
-
-    def _take(self, size: int) -> int:
-        for k, (first, room) in enumerate(self._free):
-            if room >= size:
-                self._free[k] = (first + size, room - size)
-                return first
-        first = self.total
-        if self._free and sum(self._free[-1]) == self.total:
-            first = self._free.pop()[0]
-        self.total = first + size
-        return first
-
-    def _give_back(self, first: int, size: int) -> None:
-        joined: list[tuple[int, int]] = []
-        for each in sorted([*self._free, (first, size)]):
-            if joined and sum(joined[-1]) == each[0]:
-                joined[-1] = (joined[-1][0], joined[-1][1] + each[1])
-            elif each[1]:
-                joined.append(each)
-        self._free = joined
-
-
-def _step(stage: Stage, operands: NDArray[np.int32], others: NDArray[np.int32], slot: int) -> _Step:
-    coefficients = chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS
-    table = np.zeros(chip.ROW_WORDS, np.int32) if stage.table is None else stage.table
-    words = np.ascontiguousarray(table).view(np.float32)
-    lane, column = np.nonzero(stage.weights.T)
-    parts = split(stage) if stage.how is Made.PRODUCTS else None
-    few = len(lane) / _SPARSE
-    many = stage.weights.size / _DENSE + len(stage.weights) / _TAKEN
-    if few <= many:
-        parts = None
-    begin = np.searchsorted(lane, np.arange(stage.lanes + 1)).astype(np.int32)
-    matrix = np.ascontiguousarray(stage.weights.T, np.float32) if parts else _NO_MATRIX
-    return _Step(
-        *(stage, operands, others, slot, parts or (), begin, column.astype(np.int32)),
-        *(np.ascontiguousarray(stage.weights[column, lane]), matrix),
-        *(words[:coefficients].copy(), words[coefficients : coefficients + 7].copy()),
-    )
-
-
-_NO_MATRIX = np.zeros((0, 0), np.float32)
+    def _multiply(self, matrix: Matrix, room: _Room) -> None:
+        """Make a step whose sums are products of matrices, some positions at a time."""
+        lanes, columns = matrix.weights.shape
+        values, inputs = room.values.reshape(-1), room.values.shape[1]
+        positions = int(self._plan.steps["positions"][matrix.step])
+        at_once = max(1, _GATHERED // (4 * max(columns, lanes) * inputs))
+        kernels.begin(self._plan, matrix.step, room.steps)
+        for p in range(0, positions, at_once):
+            gathered = np.empty((columns, min(at_once, positions - p) * inputs), np.float32)
+            step = (self._plan, matrix.step, p, inputs, room.steps)
+            kernels.gather(*step, values, gathered)
+            if len(matrix.parts) == 1:
+                kernels.finish_real(*step, matrix.weights @ gathered, values)
+                continue
+            whole = np.zeros((lanes, gathered.shape[1]), np.int32)
+            for begin, end in pairwise((0, *matrix.parts)):
+                whole += (matrix.weights[:, begin:end] @ gathered[begin:end]).astype(np.int32)
+            kernels.finish_whole(*step, whole, values)
 
 
 def lift(accelerator: Accelerator, executable: Executable) -> LiftedProgram:
     """What ``executable`` computes on the chip as it is now: with the parameters that are cached.
 
-    It takes about as long as 20 runs; then an input costs a tenth of a run, or less.
+    It takes about as long as 35 runs; then an input costs a sixth of a run, or less.
 
     Raises:
         NotLifted: it has to be run for each input by itself; says why.
     """
     walked = walk(accelerator, executable)
     _require_elements(executable, walked)
-    return LiftedProgram(runs.find(walked))
+    return LiftedProgram(walked, stages(runs.find(walked)))
 
 
 def _require_elements(executable: Executable, walked: Walked) -> None:

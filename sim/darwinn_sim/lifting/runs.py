@@ -29,6 +29,9 @@ _STATIC = (
 """Fields of a tensor instruction that say how it computes."""
 
 
+_MOST_NUMBERS = 1 << 62
+"""What numbers of rows stay below; sorting them anew takes long."""
+
 _IN_CACHE = 512
 """Distinct rows that are looked at together."""
 
@@ -93,7 +96,7 @@ def find(walked: Walked) -> Found:
     constant = data & mac & ~_moves(walked, iterations, begin)
     kind = _kinds(tensor)[row]
     zeros = notes["zero_points"][first]
-    seeds = _joined(kind, lanes[first], zeros, data, constant)
+    seeds = joined(kind, lanes[first], zeros, data, constant)
     like = _alike(walked, iterations, begin, end, seeds, ~data, constant)
     masks, starts = _masks(
         walked, iterations, begin, end, np.unique(like), row, data, lanes[first], zeros
@@ -220,12 +223,19 @@ def _planes(tensor: Records[Parameters]) -> Numbers:
     return np.where(tensor["opcode"] == INTERPOLATE, passes.EVERY_BYTE, planes)
 
 
-def _joined(*columns: NDArray[Any]) -> Numbers:
-    """A number for each row of the columns, alike for equal rows."""
-    number = np.zeros(len(columns[0]), np.int64)
+def joined(*columns: NDArray[Any]) -> Numbers:
+    """A number for each row of the columns, alike for equal rows and no others."""
+    number, most = np.zeros(len(columns[0]), np.int64), 1
     for each in columns:
-        _, low = np.unique(each, return_inverse=True)
-        _, number = np.unique(number * (int(low.max(initial=0)) + 1) + low, return_inverse=True)
+        size = int(each.max(initial=0)) - int(each.min(initial=0)) + 1
+        if size < _MOST_NUMBERS // most:
+            low = each.astype(np.int64) - int(each.min(initial=0))
+        else:
+            _, low = np.unique(each, return_inverse=True)
+            _, number = np.unique(number, return_inverse=True)
+            size = most = len(number)
+        number = number * size + low
+        most *= size
     return number
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.lifting.runs import Found, planes_of, weights_of, words_of
+from darwinn_sim.lifting.runs import Found, joined, planes_of, weights_of, words_of
 from darwinn_sim.lifting.walk import CONSTANTS, NO_TABLE, NotLifted
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM
@@ -118,11 +118,10 @@ def _wanted(found: Found, stored: bool) -> Members:
 
 def _chains(found: Found) -> Numbers:
     """A number for each run, alike for runs that go on from runs that are alike, and so on."""
-    chain = found.like.copy()
     before = found.runs.before
     going = before >= 0
     row = np.where(going, -1, found.runs.sums)
-    chain = _pairs(chain, np.where((row >= 0) & found.varies[row], -2, row))
+    chain = joined(found.like, np.where((row >= 0) & found.varies[row], -2, row))
     depth = np.zeros(len(chain), np.int64)
     while True:
         deeper = np.where(going, depth[before] + 1, 0)
@@ -131,27 +130,18 @@ def _chains(found: Found) -> Numbers:
         depth = deeper
     for k in range(1, int(depth.max(initial=0)) + 1):
         now = depth == k
-        chain[now] = len(chain) * k + _pairs(chain[before[now]], chain[now])
-    return chain
-
-
-def _pairs(one: NDArray[np.integer], other: NDArray[np.integer]) -> Numbers:
-    """A number for each pair, alike for equal ones."""
-    _, a = np.unique(one, return_inverse=True)
-    _, b = np.unique(other, return_inverse=True)
-    _, both = np.unique(a * (int(b.max(initial=0)) + 1) + b, return_inverse=True)
-    return both.astype(np.int64)
+        chain[now] = joined(chain[before[now]], chain[now])
+    return joined(chain, depth)
 
 
 def _key(found: Found, chain: Numbers, wanted: Members, stored: bool) -> Numbers:
     """A number for each run that is wanted, alike for those of one stage."""
-    key = _pairs(chain[wanted], found.level[wanted])
+    columns: list[NDArray[np.integer]] = [chain[wanted], found.level[wanted]]
     if not stored:
         biases = found.biases[wanted]
-        key = _pairs(key, np.where((biases >= 0) & found.varies[biases], -2, biases))
-        for each in (found.scales, found.table):
-            key = _pairs(key, each[wanted])
-    return key
+        columns.append(np.where((biases >= 0) & found.varies[biases], -2, biases))
+        columns += [found.scales[wanted], found.table[wanted]]
+    return joined(*columns)
 
 
 def _links(found: Found, members: Members) -> list[Members]:

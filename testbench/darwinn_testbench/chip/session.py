@@ -121,7 +121,7 @@ class Session:
         self.caching: RunResult | None = None
         self.states: dict[str, AnyArray] = {}
         self.reset_states()
-        self._ahead: Ahead | None = None
+        self._ahead = Ahead(model, self.device.accelerator)
 
     def reset_states(self) -> None:
         """Give variables the value that they have before the first inference."""
@@ -189,24 +189,25 @@ class Session:
         self.caching = self.device.cache(self.model.compiled) or self.caching
         return self.caching
 
-    def expect(self, sets: Sequence[TensorMap]) -> None:
-        """Say that inferences on ``sets`` (by port name) follow, in this order.
+    def expect(self, sets: Sequence[TensorMap] | int) -> None:
+        """Say that inferences on ``sets`` (by port name) follow, in this order, or how many will.
 
-        Where they are many, they are made many at once (:mod:`ahead`), and :meth:`infer` gives what
-        it would have given; ``lifted`` says what came of that. It makes no difference for models
-        with variables, nor where something is asked for that needs a run of each inference.
+        Where they are many, they are made on a lifted program (:mod:`ahead`), known inputs many at
+        once, and :meth:`infer` gives what it would have given; ``lifted`` says what came of that.
+        It makes no difference for models with variables, nor where something is asked for that
+        needs a run of each inference.
         """
-        if self.model.states or not self.accelerator.liftable:
-            return
-        if self._ahead is None:
-            self._ahead = Ahead(self.model, self.accelerator)
-        self._ahead.expect(sets)
+        if self._may_be_lifted:
+            self._ahead.expect(sets)
+
+    @property
+    def _may_be_lifted(self) -> bool:
+        return not self.model.states and self.accelerator.liftable
 
     @property
     def lifted(self) -> Lifted | None:
-        """What has come of inferences that were expected; None without any, or if they are few."""
-        found = None if self._ahead is None else self._ahead.lifted
-        return None if found == Lifted() else found
+        """What has come of lifting the program; None if that was not tried, for few inferences."""
+        return None if self._ahead.lifted == Lifted() else self._ahead.lifted
 
     def infer(
         self,
@@ -219,7 +220,8 @@ class Session:
         """One inference on ``tensors`` (by port name), prepared first if need be.
 
         Variables have the values that the inference before has left, unless ``tensors`` says
-        otherwise. The options are those of :meth:`Accelerator.run`.
+        otherwise. The options are those of :meth:`Accelerator.run`. After many inferences the
+        program is lifted, as if they had been expected.
 
         Raises:
             SimulationError: the program fails, or uses what the model of the chip lacks.
@@ -236,7 +238,7 @@ class Session:
     ) -> Inference:
         self.prepare()
         inputs = self.model.to_device({**self.states, **tensors})
-        ahead = None if until or taps else self._ahead
+        ahead = self._ahead if self._may_be_lifted and not (until or taps) else None
         if ahead is not None:
             if (made := ahead.take(inputs)) is not None:
                 return Inference(self.model.from_device(made[0].outputs), *made)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 
+from darwinn_testbench.chip.ahead import LEAST_INPUTS
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.dma_check import check_dma
+from darwinn_testbench.chip.execution import run
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.layers.view import view_layers
@@ -26,6 +28,8 @@ class Part(Enum):
     """How long it takes."""
     HAZARDS = "hazards"
     """What the checker of hazards looks at."""
+    LIFTED = "lifted"
+    """What the chip computes, for many inputs."""
 
 
 def exercise(part: Part) -> None:
@@ -57,6 +61,15 @@ def _hazards(folder: Path) -> list[Report[Row]]:
     return [_verified(folder, name, hazards=True) for name in ("dense", "convolution")]
 
 
+def _lifted(folder: Path) -> list[Report[Row]]:
+    """Compared with an inference that is run, when they are lifted (``chip.ahead``)."""
+    for name in ("dense", "convolution"):
+        report = run(folder / f"{name}_edgetpu.tflite", runs=LEAST_INPUTS)
+        if reason := report.figures["lifted"].reason:
+            raise AssertionError(f"{Part.LIFTED.value}: {report.file}: {reason}")
+    return []
+
+
 def _verified(folder: Path, name: str, *, schedules: int = 0, hazards: bool = False) -> Report[Row]:
     """Against native functions, which are part of the project: no other runtime has to be there."""
     return verify(
@@ -73,4 +86,5 @@ _EXERCISES: Mapping[Part, Callable[[Path], list[Report[Row]]]] = {
     Part.FUNCTION: _function,
     Part.TIME: _time,
     Part.HAZARDS: _hazards,
+    Part.LIFTED: _lifted,
 }

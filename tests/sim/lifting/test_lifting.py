@@ -24,11 +24,17 @@ from nightly import check_cases, nightly_too
 
 SEEDS = st.integers(0, 2**32 - 1)
 WIDTHS = st.one_of(st.integers(1, 24), st.integers(25, 300), st.sampled_from([64, 128, 256]))
+_COMPUTES, _LARGE = "its scalar core computes with data", "take more than the limit of memory"
 LEFT = {
-    "keras_lstm_mnist_ptq": "its scalar core computes with data",
-    "mobilenet_v1_0.25_128_quant_2019": "its scalar core computes with data",
+    "deeplab_mobilenet_edgetpu_slim_cityscapes_quant": _LARGE,
+    "deeplabv3_mnv2_dm05_pascal_quant": _LARGE,
+    "keras_lstm_mnist_ptq": _COMPUTES,
+    "mobilenet_v1_0.25_128_quant_2019": _COMPUTES,
+    "mobilenet_v2_1.0_224_quant": _COMPUTES,
+    "posenet_mobilenet_v1_075_353_481_16_quant_decoder": _LARGE,
+    "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2": _COMPUTES,
 }
-"""Models of the corpus whose scalar core computes what the network does."""
+"""Models of the corpus whose scalar core computes what the network does, or that are too large."""
 
 
 @st.composite
@@ -101,7 +107,7 @@ def test_a_real_model_gives_what_runs_give(corpus: Path, name: str) -> None:
     try:
         lifted = lift(accelerator, model.inference)
     except NotLifted as error:
-        assert str(error) == LEFT.get(name)
+        assert str(error).endswith(LEFT[name])
         return
     assert name not in LEFT
     assert_same(accelerator, model.inference, lifted, 1)
@@ -124,9 +130,10 @@ def test_what_is_gathered_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch, bo
     lifted = lift(accelerator, executable)
     gather, seen = kernels.gather, []
 
-    def watched(values: Any, operands: Any, zero: int, gathered: Any) -> None:
-        seen.append((gathered.nbytes, len(operands)))
-        gather(values, operands, zero, gathered)
+    def watched(*given: Any) -> None:
+        _, _, _, inputs, _, _, gathered = given
+        seen.append((gathered.nbytes, gathered.shape[1] // inputs))
+        gather(*given)
 
     monkeypatch.setattr(program, "_GATHERED", bound)
     monkeypatch.setattr(kernels, "gather", watched)

@@ -276,4 +276,4 @@ def test_threads_are_as_many_as_have_enough_to_do(
     given = [{"image": bytes([k]) * chip.ROW_BYTES} for k in range(4)]
     monkeypatch.setattr(lifting, "_SHARED", 4 * lifted._work + work)
     assert len(lifted.run(given, 3)) == 4
-    assert [room.shape[1] for room in lifted._rooms] == [4 // threads] * threads
+    assert [room.values.shape[1] for room in lifted._rooms] == [4 // threads] * threads

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from darwinn_sim.lifting import passes, program, runs, stages, walk
+from darwinn_sim.lifting import passes, runs, stages, walk
+from darwinn_sim.lifting.slots import Slots
 from darwinn_sim.lifting.stages import EXACT, Made, Stage
 from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
 from darwinn_sim.units import identities
@@ -82,13 +83,17 @@ def test_runs_with_rows_or_activations_that_vary(seed: int) -> None:
 def test_numbers_that_are_alike_for_equal_columns(seed: int) -> None:
     random = np.random.default_rng(seed)
     columns = [random.integers(-2, 3, 30) * 7 for _ in range(3)]
-    assert alike(list(zip(*columns, strict=True)), runs._joined(*columns))
-    assert alike(list(zip(*columns[:2], strict=True)), stages._pairs(*columns[:2]))
+    # However far they are from each other.
+    columns.append(random.choice([-(1 << 62), 0, 5, 1 << 62], 30))
+    columns = [columns[k] for k in random.permutation(4)]
+    for _ in range(2):
+        assert alike(list(zip(*columns, strict=True)), runs.joined(*columns))
+        columns = columns[:2]
 
 
 def test_no_columns_have_no_numbers() -> None:
     nothing = np.zeros(0, np.int64)
-    assert runs._joined(nothing, nothing).shape == stages._pairs(nothing, nothing).shape == (0,)
+    assert runs.joined(nothing, nothing).shape == (0,)
 
 
 def instructions(random: np.random.Generator, count: int) -> Any:
@@ -486,7 +491,7 @@ def test_pairs_of_numbers_have_numbers(pairs: int) -> None:
 def test_slots_that_are_free_are_used_again(seed: int) -> None:
     """The first gap that is large enough, or behind all others; next to each other they are one."""
     random = np.random.default_rng(seed)
-    slots = program._Slots(8)
+    slots = Slots(8)
     used = [True] * slots.total
     taken: list[tuple[int, int]] = []
     for _ in range(int(random.integers(1, 25))):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn
 from darwinn_sim.lifting.walk import NotLifted
+from darwinn_sim.machine.examine import Tap
 from darwinn_testbench.chip import ahead
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import random_inputs
@@ -49,11 +50,73 @@ def test_many_inferences_are_made_at_once(dense: Callable[[int], Path]) -> None:
     assert outputs(session, sets) == outputs(plain, sets)
     assert session.lifted is not None and not session.lifted.reason
     assert session.lifted.inferences == MANY - 1
-    assert session.accelerator.runs < plain.accelerator.runs
+    assert session.accelerator.runs == plain.accelerator.runs
     assert plain.lifted is None
     one, other = session.infer(sets[0]), plain.infer(sets[0])
     assert one.result.statistics == other.result.statistics
     assert one.result.interrupts == other.result.interrupts
+
+
+@pytest.mark.parametrize("expected", [0, 1, ahead.REPEATED - 1, ahead.REPEATED])
+def test_inferences_that_are_repeated_are_made_on_the_lifted_program(
+    dense: Callable[[int], Path], expected: int
+) -> None:
+    """After so many, or before, if it is said how many will follow: the first one is run."""
+    (model,) = open_models(dense(0))
+    few = max(1, ahead.REPEATED - expected)
+    sets = random_inputs(model.ports, seed=3, runs=few + 3)
+    plain, session = Session(model, strict=True), Session(model)
+    if expected:
+        session.expect(expected)
+    assert outputs(session, sets[:few]) == outputs(plain, sets[:few])
+    assert session.lifted is None
+    assert outputs(session, sets[few:]) == outputs(plain, sets[few:])
+    assert plain.lifted is None
+    assert session.lifted is not None and session.lifted.inferences == 3
+    assert session.accelerator.runs == plain.accelerator.runs
+
+
+def test_the_chip_is_as_all_inferences_have_left_it(dense: Callable[[int], Path]) -> None:
+    """All memories hold the same, whoever looks at them, and in whatever way."""
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=5)
+    plain, session = Session(model), Session(model)
+    session.expect(100)
+    outputs(plain, sets), outputs(session, sets)
+    assert session.lifted is not None and session.lifted.inferences == 4
+    one, other = plain.accelerator.chip.contents(), session.accelerator.chip.contents()
+    for name in ("narrow", "narrow_written", "wide", "wide_written", "scale_bias", "flags"):
+        assert np.array_equal(one.tiles[name], other.tiles[name])
+    for name in ("memory", "memory_written", "registers", "flags"):
+        assert np.array_equal(one.core[name], other.core[name])
+    tap = Tap.parse("layer:0")
+    for each in sets[:3]:
+        inside = [every.infer(each, taps=[tap]).result.tapped for every in (plain, session)]
+        assert [each.data.tobytes() for each in inside[0]] == [
+            each.data.tobytes() for each in inside[1]
+        ]
+        outputs(plain, [each]), outputs(session, [each])
+    assert session.accelerator.runs == plain.accelerator.runs
+
+
+def test_two_models_that_take_turns_are_not_lifted(dense: Callable[[int], Path]) -> None:
+    """Unless one has the chip to itself for long enough."""
+    models = [open_models(dense(seed))[0] for seed in (0, 1)]
+    device = Device()
+    one, other = (Session(model, device=device) for model in models)
+    sets = random_inputs(models[0].ports, seed=3, runs=ahead.REPEATED + 9)
+    wanted = outputs(Session(models[0], strict=True), sets)
+    beside = outputs(Session(models[1], strict=True), sets)
+    assert [
+        each
+        for k in range(len(sets))
+        for each in outputs(one, [sets[k]]) + outputs(other, [sets[k]])
+    ] == [each for pair in zip(wanted, beside, strict=True) for each in pair]
+    assert one.lifted is other.lifted is None
+    assert outputs(one, sets) == wanted
+    assert one.lifted is not None and not one.lifted.reason
+    assert outputs(other, sets[:3]) == beside[:3]
+    assert outputs(one, sets[:3]) == wanted[:3]
 
 
 @pytest.mark.parametrize("options", [{"strict": True}, {}])
