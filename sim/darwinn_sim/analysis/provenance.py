@@ -147,6 +147,7 @@ def trace(
     *,
     seed: int = 0,
     assumptions: bool = True,
+    program: LoweredProgram | None = None,
 ) -> Provenance:
     """Run a model on marked data, once for every 250 layers or so.
 
@@ -154,6 +155,7 @@ def trace(
         caching: the executable that caches the model's parameters, or None.
         inference: the executable to look at.
         seed, assumptions: see :class:`Accelerator`.
+        program: the executable to look at, if it has been lowered already; it is linked in place.
 
     Raises:
         SimulationError: the program fails, or uses what the model of the chip lacks.
@@ -162,6 +164,8 @@ def trace(
     accelerator = Accelerator(seed=seed, assumptions=assumptions)
     if caching is not None:
         accelerator.run(_with_places(caching, 0), {})
+    if program is not None:
+        accelerator.take(program)
     program = accelerator.load(inference)
     found = layers.find(program.chunks)
     swept = sweeps(program.tables, operands.groups(program.tables))

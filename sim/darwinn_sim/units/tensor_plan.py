@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from darwinn_formats.limits import limits
-from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import sync, traversal
-from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.structure import Record, Records
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
@@ -152,7 +151,10 @@ def _keys(instructions: NDArray[np.void]) -> list[bytes]:
 
     A long chain of small operations has few ways to walk, and hundreds of instructions.
     """
-    walks = repack_fields(instructions[list(_WALKED)])
+    fields = [(name, instructions.dtype[name]) for name in _WALKED]
+    walks = np.empty(len(instructions), fields)
+    for name in _WALKED:
+        walks[name] = instructions[name]
     return [walk.tobytes() for walk in walks]
 
 
@@ -169,7 +171,7 @@ _EMPTY = TensorPlan(
 )
 
 
-@compiled
+@entry
 def _walk(
     instruction: Parameters,
     states: _Walks,
@@ -333,7 +335,7 @@ def _next_zero_point(instruction: Parameters, row: int) -> int:
     return instruction.zero_point_base if row > instruction.zero_point_limit else row
 
 
-@compiled
+@entry
 def _walk_writes(
     instruction: Parameters,
     states: _Walks,
