@@ -302,11 +302,14 @@ class _MarkedRun:
         if tables.tensor["opcode"][row] != MAC:
             return np.zeros(1, np.bool_), np.zeros(1, np.bool_)
         made = self._ranges.get(reader, no_places()) >> COUNT_BITS
-        key = int(tables.tensor_plan.place["iteration"][row]), made.tobytes()
+        place = tables.tensor_plan.place[row]
+        key = int(place["iteration"]), made.tobytes()
         if key not in self._made:
+            is_made = np.zeros(int(place["iterations"]), np.bool_)
+            is_made[made] = True
             self._made[key] = (
-                np.isin(group_iterations(tables, row), made),
-                np.isin(group_iterations(tables, row, last=True), made),
+                is_made[group_iterations(tables, row)],
+                is_made[group_iterations(tables, row, last=True)],
             )
         return self._made[key]
 

@@ -84,7 +84,10 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     Raises ``PlanTooLong``.
     """
     place = Place.zeros(len(instructions))
-    parts: list[tuple[NDArray[np.void] | NDArray[np.integer], ...]] = []
+    operand, granule = np.zeros(0, np.int32), np.zeros(0, np.int16)
+    address, flag = np.zeros(0, np.int32), np.zeros(0, np.uint8)
+    segments = np.zeros(0, np.uint8)
+    walked = Segment.zeros(0)
     total = np.zeros(3, np.int64)
     states = _Walks.zeros(1)[0]
     budget = min(MAX_PLAN_BYTES, limits().memory)
@@ -97,35 +100,42 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
         writes = most_elements(instruction["narrow_write"])
         if budget < 0 or max(main, writes) > MAX_ITERATIONS:
             raise PlanTooLong(row)
-        operand, granule = np.zeros(main, np.int32), np.zeros(main, np.int16)
-        segment = Segment.zeros(main)
-        address, flag = np.zeros(writes, np.int32), np.zeros(writes, np.uint8)
+        iterations, _, words = total.tolist()
+        _resize(iterations + main, operand, granule)
+        _resize(words + writes, address, flag)
+        if len(walked) < main:
+            walked = Segment.zeros(main)
         counts = np.array(
             [
-                *_walk(instruction, states, operand, granule, segment),
-                _walk_writes(instruction, states, address, flag),
+                *_walk(instruction, states, operand[iterations:], granule[iterations:], walked),
+                _walk_writes(instruction, states, address[words:], flag[words:]),
             ]
         )
+        made = _bytes(walked[: int(counts[1])])
+        _resize(len(segments) + len(made), segments)
+        segments[len(segments) - len(made) :] = made
+        made[:] = 0
         for k, name in enumerate(("iteration", "segment", "write")):
             place[row][name] = total[k]
             place[row][name + "s"] = counts[k]
         total += counts
         budget -= int(counts @ _BYTES_OF_COUNTS)
-        iterations, segments, written = counts
-        parts.append(
-            (
-                operand[:iterations],
-                granule[:iterations],
-                _bytes(segment[:segments]).copy(),
-                address[:written],
-                flag[:written],
-            )
-        )
-    if not parts:
+    if not known:
         return _EMPTY
-    columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    operands, granules, segments, addresses, flags = columns
-    return TensorPlan(place, operands, granules, segments.view(Segment.dtype), addresses, flags)
+    iterations, _, words = total.tolist()
+    _resize(iterations, operand, granule)
+    _resize(words, address, flag)
+    found: Any = segments.view(Segment.dtype)
+    return TensorPlan(place, operand, granule, found, address, flag)
+
+
+def _resize(length: int, *arrays: NDArray[Any]) -> None:
+    """Have one-dimensional arrays end at ``length``, in place: a program's plan takes the greater
+    part of its memory, and is not to be there twice.
+    """
+    for array in arrays:
+        # Nothing else refers to them: kernels keep no views.
+        array.resize(length, refcheck=False)
 
 
 def _bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
