@@ -3,9 +3,9 @@
     python -m benchmarks.layers [FILE ...] [--repeat N] [--only WORD]
 
 Without files: the compiled models of DARWINN_CORPUS, and of DARWINN_WILD if that is set. Each is a
-command of its own, from the start of Python to the last byte of JSON; kernels and bytecode of Python
-have been made before, as those of an installation have, and the least of N times counts. What a
-command refuses is listed, and has no bound. Exits with 1 beyond a bound.
+command of its own, from the start of Python to the last byte of JSON; kernels and bytecode have
+been made before, as those of an installation have, and the least of N times counts. What a command
+refuses is listed, and has no bound. Exits with 1 beyond a bound.
 """
 
 from __future__ import annotations

@@ -169,12 +169,16 @@ def trace(
     program = accelerator.load(inference)
     found = layers.find(program.chunks)
     swept = sweeps(program.tables, operands.groups(program.tables))
-    before = accelerator.chip.contents()
     most = MARKS - len(inference.input_layers)
+    windows = [found[first : first + most] for first in range(0, max(len(found), 1), most)]
+    before = accelerator.chip.contents() if len(windows) > 1 else None
     runs = []
-    for first in range(0, max(len(found), 1), most):
-        accelerator.chip.restore(before)
-        window = found[first : first + most]
+    for number, window in enumerate(windows, 1):
+        if before is not None:
+            accelerator.chip.restore(before)
+        if number == len(windows):
+            # A copy of all memories, where no run begins any more.
+            before = None
         runs.append(_MarkedRun(accelerator, caching, inference, found, window, swept))
     reads = [run.reads() for run in runs]
     return Provenance(
