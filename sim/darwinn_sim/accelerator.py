@@ -232,13 +232,20 @@ class Accelerator:
         """
         chunks = tuple(bytes(part.bitstream) for part in executable.instruction_bitstreams)
         if chunks not in self._programs:
-            while len(self._programs) >= _CACHED_PROGRAMS:
-                del self._programs[next(iter(self._programs))]
-            self._programs[chunks] = lower(
-                chunks, dma_only=self.dma_only, assumptions=self.assumptions
-            )
-            self._note(chunks, self._programs[chunks].assumptions)
+            self._keep(chunks, lower(chunks, dma_only=self.dma_only, assumptions=self.assumptions))
         return self._programs[chunks]
+
+    def take(self, program: LoweredProgram) -> None:
+        """Have runs of its executable use ``program``, which has been lowered as :meth:`load` does;
+        each run links it in place.
+        """
+        self._keep(program.streams, program)
+
+    def _keep(self, chunks: tuple[bytes, ...], program: LoweredProgram) -> None:
+        while len(self._programs) >= _CACHED_PROGRAMS:
+            del self._programs[next(iter(self._programs))]
+        self._programs[chunks] = program
+        self._note(chunks, program.assumptions)
 
     def _note(self, chunks: Sequence[bytes], assumptions: tuple[Assumption, ...]) -> None:
         """Remember what a program assumes after the program itself has been dropped."""

@@ -16,9 +16,23 @@ from darwinn_sim.units.tensor_records import Segment
 Places = NDArray[np.int64]
 _Number = TypeVar("_Number", bound=np.integer)
 
+_MANY = 1 << 12
+_SPREAD = 4
+"""Places between the least and the greatest value, for each of the values."""
+
 
 def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
-    """As ``np.unique``, which looks each of them up in a table: ten times as long for most here."""
+    """As ``np.unique``, which looks each of them up in a table: ten times as long for most here.
+
+    Many of few are marked instead of sorted, which takes a tenth of that again.
+    """
+    if len(values) > _MANY:
+        least = int(values.min())
+        places = int(values.max()) - least + 1
+        if places <= _SPREAD * len(values):
+            there = np.zeros(places, np.bool_)
+            there[values - least] = True
+            return (np.flatnonzero(there) + least).astype(values.dtype)
     ordered = np.sort(values)
     found: NDArray[_Number] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return found

@@ -147,6 +147,7 @@ def trace(
     *,
     seed: int = 0,
     assumptions: bool = True,
+    program: LoweredProgram | None = None,
 ) -> Provenance:
     """Run a model on marked data, once for every 250 layers or so.
 
@@ -154,6 +155,7 @@ def trace(
         caching: the executable that caches the model's parameters, or None.
         inference: the executable to look at.
         seed, assumptions: see :class:`Accelerator`.
+        program: the executable to look at, if it has been lowered already; it is linked in place.
 
     Raises:
         SimulationError: the program fails, or uses what the model of the chip lacks.
@@ -162,15 +164,21 @@ def trace(
     accelerator = Accelerator(seed=seed, assumptions=assumptions)
     if caching is not None:
         accelerator.run(_with_places(caching, 0), {})
+    if program is not None:
+        accelerator.take(program)
     program = accelerator.load(inference)
     found = layers.find(program.chunks)
     swept = sweeps(program.tables, operands.groups(program.tables))
-    before = accelerator.chip.contents()
     most = MARKS - len(inference.input_layers)
+    windows = [found[first : first + most] for first in range(0, max(len(found), 1), most)]
+    before = accelerator.chip.contents() if len(windows) > 1 else None
     runs = []
-    for first in range(0, max(len(found), 1), most):
-        accelerator.chip.restore(before)
-        window = found[first : first + most]
+    for number, window in enumerate(windows, 1):
+        if before is not None:
+            accelerator.chip.restore(before)
+        if number == len(windows):
+            # A copy of all memories, where no run begins any more.
+            before = None
         runs.append(_MarkedRun(accelerator, caching, inference, found, window, swept))
     reads = [run.reads() for run in runs]
     return Provenance(
@@ -298,11 +306,14 @@ class _MarkedRun:
         if tables.tensor["opcode"][row] != MAC:
             return np.zeros(1, np.bool_), np.zeros(1, np.bool_)
         made = self._ranges.get(reader, no_places()) >> COUNT_BITS
-        key = int(tables.tensor_plan.place["iteration"][row]), made.tobytes()
+        place = tables.tensor_plan.place[row]
+        key = int(place["iteration"]), made.tobytes()
         if key not in self._made:
+            is_made = np.zeros(int(place["iterations"]), np.bool_)
+            is_made[made] = True
             self._made[key] = (
-                np.isin(group_iterations(tables, row), made),
-                np.isin(group_iterations(tables, row, last=True), made),
+                is_made[group_iterations(tables, row)],
+                is_made[group_iterations(tables, row, last=True)],
             )
         return self._made[key]
 

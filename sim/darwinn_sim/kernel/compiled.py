@@ -25,7 +25,7 @@ _R = TypeVar("_R")
 
 _CONSTANTS = ("chip.py", "stations.py", "table.py", "codes.py", "state.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
-_KERNEL_MARKS = (b"@compiled", b"@inner", b"@unchecked")
+_KERNEL_MARKS = (b"@compiled", b"@entry", b"@inner", b"@unchecked")
 
 
 _TUPLES_OF_ARRAYS = frozenset(
@@ -86,6 +86,15 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return _compile(function, boundscheck=True)
 
 
+def entry(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Like :func:`compiled`, for what only Python calls: a kernel that calls it cannot be compiled.
+
+    It is stored as machine code alone. What another kernel would need of it, to be compiled with
+    it, is as large as the code, and took half of the time in which the largest ones are loaded.
+    """
+    return _compile(function, boundscheck=True, entry=True)
+
+
 def _inner(function: Callable[_P, _R], *, boundscheck: bool) -> Callable[_P, _R]:
     takes_arrays = not _TUPLES_OF_ARRAYS.isdisjoint(function.__annotations__.values())
     return _compile(
@@ -97,11 +106,13 @@ def _inner(function: Callable[_P, _R], *, boundscheck: bool) -> Callable[_P, _R]
     )
 
 
-def _compile(function: Callable[_P, _R], **options: bool) -> Callable[_P, _R]:
+def _compile(
+    function: Callable[_P, _R], *, entry: bool = False, **options: bool
+) -> Callable[_P, _R]:
     kernel = _numba.njit(**OPTIONS, **options)(function)
     if kernel is not function:  # as it is with NUMBA_DISABLE_JIT
         package = Path(function.__code__.co_filename).parent
-        kernel._cache = KernelStore(function, _cache_folder(package))
+        kernel._cache = KernelStore(function, _cache_folder(package), callable_by_kernels=not entry)
     return cast("Callable[_P, _R]", kernel)
 
 

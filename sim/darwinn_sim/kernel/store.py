@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from llvmlite import binding
+from llvmlite import binding, ir
 from numba.core import compiler, serialize
 
 from darwinn_sim.kernel.pruning import MAGIC, prune, used
@@ -37,6 +37,7 @@ from darwinn_sim.kernel.pruning import MAGIC, prune, used
 _config: Any = numba.config
 _serialize: Any = serialize
 _binding: Any = binding
+_ir: Any = ir
 _Result: Any = compiler.CompileResult
 _log = logging.getLogger(__name__)
 
@@ -76,6 +77,9 @@ class _Unusable(Exception):
 class KernelStore:
     """The compiled forms of one function in ``folder``, as numba's dispatcher asks for them.
 
+    Of one that is not ``callable_by_kernels`` the machine code is kept, and nothing to compile
+    others with.
+
     It takes the place of ``numba.core.caching.FunctionCache``, which unpickles what it finds, and
     which writes beside the sources where the folder of the user cannot be written.
     """
@@ -83,7 +87,10 @@ class KernelStore:
     _warned = False
     """In this process: what is wrong with one file is wrong with many."""
 
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+    def __init__(
+        self, function: Callable[..., Any], folder: Path, *, callable_by_kernels: bool = True
+    ) -> None:
+        self.callable_by_kernels = callable_by_kernels
         self._folder = folder
         self._line = function.__code__.co_firstlineno
         self._name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}"
@@ -94,8 +101,11 @@ class KernelStore:
         return str(self._folder)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """What was compiled for the types of ``signature``; None if it has to be compiled."""
-        target.refresh()
+        """What was compiled for the types of ``signature``; None if it has to be compiled.
+
+        What numba knows of Python's functions and types is not loaded for it: only the compiler
+        needs that, and loads it itself.
+        """
         codegen = target.codegen()
         for read in (self._own, self._installed):
             stored = read(signature, codegen)
@@ -143,13 +153,22 @@ class KernelStore:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_folder(self._folder)
-            _write(path, _serialize.dumps(result._reduce()))
+            _write(path, _serialize.dumps(self._reduced(result)))
             if not saved:
                 prune(self._folder.parent)
             saved.append(path)
         except (OSError, _Unusable) as error:
             refused.append(path)
             self._warn(error)
+
+    def _reduced(self, result: Any) -> tuple[Any, ...]:
+        """What is kept of a compiled form."""
+        reduced: tuple[Any, ...] = result._reduce()
+        if self.callable_by_kernels:
+            return reduced
+        (name, kind, (code, _)), *others = reduced
+        bitcode = _names_only(result.codegen._create_empty_module(name), result.fndesc)
+        return (name, kind, (code, bitcode)), *others
 
     def _file(self, signature: Any, processor: tuple[str, ...]) -> str:
         """The name for a signature on ``processor``, by these versions with these settings."""
@@ -182,6 +201,15 @@ def install(stored: Path, target: Path) -> int:
     _write(path, zlib.compress(_read(stored), _COMPRESSION))
     path.chmod(0o444)
     return path.stat().st_size
+
+
+def _names_only(module: Any, names: Any) -> bytes:
+    """The bitcode of a library of which only its wrapper for Python is known, and not called."""
+    nothing = _ir.FunctionType(_ir.VoidType(), ())
+    wrapper = _ir.Function(module, nothing, names.llvm_cpython_wrapper_name)
+    _ir.IRBuilder(wrapper.append_basic_block()).ret_void()
+    bitcode: bytes = _binding.parse_assembly(str(module)).as_bitcode()
+    return bitcode
 
 
 @cache

@@ -11,13 +11,13 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel import state, traversal
-from darwinn_sim.kernel.compiled import compiled
+from darwinn_sim.kernel.compiled import compiled, entry
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.units import scalar_core
 from darwinn_sim.units.tables import Tables
 
 
-@compiled
+@entry
 def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
     """Run until the core needs the host or has halted; a reason of ``scalar_core``."""
     while True:

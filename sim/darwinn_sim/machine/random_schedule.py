@@ -16,7 +16,7 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.compiled import compiled, entry, inner
 from darwinn_sim.kernel.structure import Numbers, Record, Records
 from darwinn_sim.machine import schedule
 from darwinn_sim.units import observation, scalar_core
@@ -121,7 +121,7 @@ def _change_pace(order: Order) -> None:
     order.slow_actors = draw(order, 1 << _ACTORS) if style else 0
 
 
-@compiled
+@entry
 def run(
     core: state.Core,
     tiles: Records[state.Tile],

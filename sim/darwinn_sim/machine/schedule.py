@@ -11,7 +11,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, order, state, traversal
-from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import (
@@ -35,7 +35,7 @@ SETTLES = (scalar_core.BLOCKED, scalar_core.HALTED, scalar_core.STOPPED)
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 
 
-@compiled
+@entry
 def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Observation) -> int:
     """Run until the chip needs the host or can go no further; a reason of ``scalar_core``."""
     while True:

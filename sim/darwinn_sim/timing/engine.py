@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from darwinn_sim.isa.codes import ScalarUnit
-from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.timing import chip_units, ring_units, stations, tile_units
 from darwinn_sim.timing.machine import apply_effects, forget
 from darwinn_sim.timing.state import NEVER, Machine
@@ -16,7 +16,7 @@ scalar core needs the next block of its trace."""
 _NONE = -1
 
 
-@compiled
+@entry
 def run(machine: Machine, tables: Tables, limit: int) -> int:
     """Run until one of the reasons above."""
     clock = machine.clock[0]

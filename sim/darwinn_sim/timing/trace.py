@@ -13,7 +13,7 @@ from darwinn_formats.limits import Clock
 
 from darwinn_sim.errors import ChipFault, NotEnded
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import compiled
+from darwinn_sim.kernel.compiled import entry
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import core_alone
@@ -93,7 +93,7 @@ def _standing(core: state.Core, program: LoweredProgram) -> tuple[str, ...]:
     return (f"scalar core at chunk {chunk}, pc {pc}",)
 
 
-@compiled
+@entry
 def _record(core: state.Core, tables: Tables, block: Records[Step]) -> tuple[int, int]:
     """Execute and fill ``block``; return (steps, why it ended: a reason of ``scalar_core``)."""
     for used in range(len(block)):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.structure import Record, Records
 from darwinn_sim.units import memories
 from darwinn_sim.units.identities import last_granule
@@ -134,7 +134,7 @@ def _is_far(instruction: Parameters, plan: TensorPlan, place: Place) -> bool:
 _GRANULES = 4 * chip.WIDE_ROWS
 
 
-@compiled
+@entry
 def _make(
     parameters: Parameters,
     plan: TensorPlan,

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from darwinn_formats.limits import limits
-from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import sync, traversal
-from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.structure import Record, Records
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
@@ -85,7 +84,10 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     Raises ``PlanTooLong``.
     """
     place = Place.zeros(len(instructions))
-    parts: list[tuple[NDArray[np.void] | NDArray[np.integer], ...]] = []
+    operand, granule = np.zeros(0, np.int32), np.zeros(0, np.int16)
+    address, flag = np.zeros(0, np.int32), np.zeros(0, np.uint8)
+    segments = np.zeros(0, np.uint8)
+    walked = Segment.zeros(0)
     total = np.zeros(3, np.int64)
     states = _Walks.zeros(1)[0]
     budget = min(MAX_PLAN_BYTES, limits().memory)
@@ -98,35 +100,42 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
         writes = most_elements(instruction["narrow_write"])
         if budget < 0 or max(main, writes) > MAX_ITERATIONS:
             raise PlanTooLong(row)
-        operand, granule = np.zeros(main, np.int32), np.zeros(main, np.int16)
-        segment = Segment.zeros(main)
-        address, flag = np.zeros(writes, np.int32), np.zeros(writes, np.uint8)
+        iterations, _, words = total.tolist()
+        _resize(iterations + main, operand, granule)
+        _resize(words + writes, address, flag)
+        if len(walked) < main:
+            walked = Segment.zeros(main)
         counts = np.array(
             [
-                *_walk(instruction, states, operand, granule, segment),
-                _walk_writes(instruction, states, address, flag),
+                *_walk(instruction, states, operand[iterations:], granule[iterations:], walked),
+                _walk_writes(instruction, states, address[words:], flag[words:]),
             ]
         )
+        made = _bytes(walked[: int(counts[1])])
+        _resize(len(segments) + len(made), segments)
+        segments[len(segments) - len(made) :] = made
+        made[:] = 0
         for k, name in enumerate(("iteration", "segment", "write")):
             place[row][name] = total[k]
             place[row][name + "s"] = counts[k]
         total += counts
         budget -= int(counts @ _BYTES_OF_COUNTS)
-        iterations, segments, written = counts
-        parts.append(
-            (
-                operand[:iterations],
-                granule[:iterations],
-                _bytes(segment[:segments]).copy(),
-                address[:written],
-                flag[:written],
-            )
-        )
-    if not parts:
+    if not known:
         return _EMPTY
-    columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    operands, granules, segments, addresses, flags = columns
-    return TensorPlan(place, operands, granules, segments.view(Segment.dtype), addresses, flags)
+    iterations, _, words = total.tolist()
+    _resize(iterations, operand, granule)
+    _resize(words, address, flag)
+    found: Any = segments.view(Segment.dtype)
+    return TensorPlan(place, operand, granule, found, address, flag)
+
+
+def _resize(length: int, *arrays: NDArray[Any]) -> None:
+    """Have one-dimensional arrays end at ``length``, in place: a program's plan takes the greater
+    part of its memory, and is not to be there twice.
+    """
+    for array in arrays:
+        # Nothing else refers to them: kernels keep no views.
+        array.resize(length, refcheck=False)
 
 
 def _bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
@@ -152,7 +161,10 @@ def _keys(instructions: NDArray[np.void]) -> list[bytes]:
 
     A long chain of small operations has few ways to walk, and hundreds of instructions.
     """
-    walks = repack_fields(instructions[list(_WALKED)])
+    fields = [(name, instructions.dtype[name]) for name in _WALKED]
+    walks = np.empty(len(instructions), fields)
+    for name in _WALKED:
+        walks[name] = instructions[name]
     return [walk.tobytes() for walk in walks]
 
 
@@ -169,7 +181,7 @@ _EMPTY = TensorPlan(
 )
 
 
-@compiled
+@entry
 def _walk(
     instruction: Parameters,
     states: _Walks,
@@ -333,7 +345,7 @@ def _next_zero_point(instruction: Parameters, row: int) -> int:
     return instruction.zero_point_base if row > instruction.zero_point_limit else row
 
 
-@compiled
+@entry
 def _walk_writes(
     instruction: Parameters,
     states: _Walks,

@@ -6,7 +6,7 @@ import numpy as np
 
 from darwinn_sim import chip
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import memories
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK, values_of, works
@@ -35,7 +35,7 @@ def mark(tensor: Records[Parameters], plan: TensorPlan) -> None:
         _mark(tensor[int(row)], plan, place, reads, writes)
 
 
-@compiled
+@entry
 def _mark(
     parameters: Parameters, plan: TensorPlan, place: Place, reads: bool, writes: bool
 ) -> None:

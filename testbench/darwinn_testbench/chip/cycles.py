@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from darwinn_formats.darwinn import Executable, load
 from darwinn_formats.errors import FormatError
@@ -19,13 +19,15 @@ from darwinn_sim.machine.completeness import incomplete_note
 from darwinn_sim.machine.lowering import lower
 
 from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, named_operators
-from darwinn_testbench.chip.cpu_time import CpuTime, cpu_time
 from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import executable_of_stream
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, judged, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
+
+if TYPE_CHECKING:
+    from darwinn_testbench.chip.cpu_time import CpuTime
 
 DEFAULT_CHIP = "beagle-max"
 NO_HOST = "none"
@@ -147,6 +149,9 @@ def measure(
             rows.append(time_executable(each, name, chip_description, host_link, assumptions))
     cpu: tuple[CpuTime, ...] = ()
     if on_cpu and not chip_only:
+        # Imported here: no other call should wait for what runs whole models.
+        from darwinn_testbench.chip.cpu_time import cpu_time
+
         progress("measuring the operators on the CPU", len(rows), None)
         cpu = (cpu_time(source, assumptions=assumptions),)
     return Report(

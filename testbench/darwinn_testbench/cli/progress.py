@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from darwinn_formats.errors import printable
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.report.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from darwinn_sim.kernel.compiling import Watch
+    from rich.progress import Progress
 
 _COMPILING = "compiling the model of the chip (once)"
 _LINE_SECONDS = 15
@@ -52,45 +52,43 @@ class _Bar:
 
     def __init__(self, description: str) -> None:
         console = Console(stderr=True)
-        self._drawn = console.is_terminal
         self._said = 0.0
         self._began = 0.0
         self._description = description
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-        )
-        self._task = self._progress.add_task(description, total=None)
+        # Not even made where nothing is drawn: before 15, rich then ended with an empty line.
+        self._progress = _drawn_on(console) if console.is_terminal else None
+        if self._progress is not None:
+            self._progress.add_task(description, total=None)
 
     def __enter__(self) -> _Bar:
-        # Not even started where nothing is drawn: before 15, rich then ended with an empty line.
-        if self._drawn:
+        if self._progress is not None:
             self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._drawn:
+        if self._progress is not None:
             self._progress.stop()
 
     def advance(self, description: str, done: int, total: int | None) -> None:
         """``done`` of ``total`` steps lie behind, and ``description`` begins."""
         self._description = printable(description)
-        self._progress.update(
-            self._task, description=self._description, completed=done, total=total
-        )
+        self._draw(self._description, completed=done, total=total)
 
     def watch(self, begun: int | None) -> None:
         """``begun`` kernels were compiled, one more begins; None: none does any more."""
-        if not self._drawn:
+        if self._progress is None:
             self._say(begun)
         elif begun is None:
-            self._progress.update(self._task, description=self._description)
+            self._draw(self._description)
         else:
-            self._progress.update(self._task, description=f"{_COMPILING}: kernel {begun + 1}")
+            self._draw(f"{_COMPILING}: kernel {begun + 1}")
+
+    def _draw(
+        self, description: str, completed: int | None = None, total: int | None = None
+    ) -> None:
+        if self._progress is not None:
+            (task,) = self._progress.task_ids
+            self._progress.update(task, description=description, completed=completed, total=total)
 
     def _say(self, begun: int | None) -> None:
         now = time.monotonic()
@@ -100,3 +98,18 @@ class _Bar:
         elif begun is not None and now - self._said >= _LINE_SECONDS:
             self._said = now
             print_line(f"{_COMPILING}: {begun} kernels so far, {now - self._began:.0f} s")
+
+
+def _drawn_on(console: Console) -> Progress:
+    """A bar that is taken away in the end."""
+    # Imported here: only a terminal has bars.
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )

@@ -102,6 +102,8 @@ class _Rows:
         self.found = found
         self.tables = found.program.tables
         self.geometry = Geometry(bound, found)
+        self.words_read: dict[tuple[int, int], int] = {}
+        self.lanes: dict[tuple[int, int], int] = {}
         self.input_zero_points = {
             each.layer.name: None if each.layer.numerics is None else each.layer.numerics.zero_point
             for each in bound.inputs
@@ -187,15 +189,16 @@ class _Rows:
             yield from (row for tile in facts.reads if (instruction, tile) in self.found.reads)
 
     def _bytes_read(self, layer: ComputedLayer, facts: Facts) -> int:
-        plan, total, known = self.tables.tensor_plan, 0, dict[int, int]()
-        for row in self._each_execution(layer, facts):
-            if row not in known:
-                place = plan.place[row]
-                first = int(place["iteration"])
-                operands = plan.operand[first : first + int(place["iterations"])]
-                known[row] = WORD_BYTES * len(distinct(operands >> 2))
-            total += known[row]
-        return total
+        return sum(self._words_read(row) for row in self._each_execution(layer, facts)) * WORD_BYTES
+
+    def _words_read(self, row: int) -> int:
+        """Words that an instruction reads; those that walk alike share a place in the plan."""
+        plan = self.tables.tensor_plan
+        place = plan.place[row]
+        first, count = key = int(place["iteration"]), int(place["iterations"])
+        if key not in self.words_read:
+            self.words_read[key] = len(distinct(plan.operand[first : first + count] >> 2))
+        return self.words_read[key]
 
     def _bytes_written(self, layer: ComputedLayer, facts: Facts) -> int:
         place = self.tables.tensor_plan.place
@@ -204,16 +207,23 @@ class _Rows:
         )
 
     def _multiplications(self, layer: ComputedLayer, facts: Facts) -> int:
-        plan, total = self.tables.tensor_plan, 0
+        total = 0
         if facts.instruction["opcode"] != tensor_cells.MAC:
             return 0
         for row in self._each_execution(layer, facts):
-            place = plan.place[row]
-            first = int(place["segment"])
-            segments = plan.segment[first : first + int(place["segments"])]
-            lanes = segments["count"].astype(np.int64) @ segments["lanes"].astype(np.int64)
-            total += int(lanes) * int(self.tables.tensor[row]["products"])
+            total += self._lanes(row) * int(self.tables.tensor[row]["products"])
         return total
+
+    def _lanes(self, row: int) -> int:
+        """Lanes that are in use in all iterations of an instruction together."""
+        plan = self.tables.tensor_plan
+        place = plan.place[row]
+        first, count = key = int(place["segment"]), int(place["segments"])
+        if key not in self.lanes:
+            segments = plan.segment[first : first + count]
+            lanes = segments["count"].astype(np.int64) @ segments["lanes"].astype(np.int64)
+            self.lanes[key] = int(lanes)
+        return self.lanes[key]
 
 
 def _ranges(facts: Facts) -> Iterator[ParameterRange]:

@@ -16,6 +16,7 @@ from darwinn_sim.analysis import provenance
 from darwinn_sim.analysis.provenance import Provenance
 from darwinn_sim.isa.codes import ScalarFunction
 from darwinn_sim.machine.completeness import incomplete_note
+from darwinn_sim.machine.lowering import LoweredProgram
 
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.model import BoundModel, choose_model, open_models
@@ -69,11 +70,38 @@ def view_layers(
         InputError: there is no such model.
         SimulationError: the program fails, or uses what the model of the chip lacks.
     """
-    bound = choose_model(open_models(source, companions), model)
+    return view_bound(
+        choose_model(open_models(source, companions), model),
+        model=model,
+        seed=seed,
+        chip_only=chip_only,
+        assumptions=assumptions,
+        progress=progress,
+    )
+
+
+def view_bound(
+    bound: BoundModel,
+    *,
+    model: int = 0,
+    seed: int = 0,
+    chip_only: bool = False,
+    assumptions: bool = True,
+    program: LoweredProgram | None = None,
+    progress: ProgressCallback = silent,
+) -> Report[LayerRow]:
+    """As :func:`view_layers`, of a model that has been opened; it is number ``model`` of its file.
+
+    ``program`` is its inference, if it has been lowered already; it is linked in place.
+    """
     on_cpu = bound.on_cpu
     progress("running on marked data", 0, None)
     found = provenance.trace(
-        bound.compiled.caching, bound.compiled.inference, seed=seed, assumptions=assumptions
+        bound.compiled.caching,
+        bound.compiled.inference,
+        seed=seed,
+        assumptions=assumptions,
+        program=program,
     )
     rows = layer_rows(bound, found)
     return Report(

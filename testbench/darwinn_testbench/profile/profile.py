@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from darwinn_formats.brief import brief
@@ -27,20 +28,15 @@ from darwinn_sim.timing import (
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
 from darwinn_testbench.chip.model import choose_model, open_models
-from darwinn_testbench.comparison.layer_names import (
-    LayerName,
-    differing_elements,
-    found_tensors,
-    names_of,
-    with_names,
-)
-from darwinn_testbench.layers.check import TensorRow
 from darwinn_testbench.layers.rows import NAMED, LayerRow
-from darwinn_testbench.layers.view import view_layers
+from darwinn_testbench.layers.view import view_bound
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
+
+if TYPE_CHECKING:
+    from darwinn_testbench.comparison.layer_names import LayerName
 
 WAITS = tuple(cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED))
 """What a unit waits for: neither work nor the time after the end."""
@@ -189,17 +185,17 @@ def profile(
     assumed = [timed.program.assumptions]
     viewed: Report[LayerRow] | None = None
     if operations:
-        viewed = view_layers(
-            source,
-            model=model,
-            companions=companions,
-            assumptions=assumptions,
-            progress=progress,
+        viewed = view_bound(
+            bound, model=model, assumptions=assumptions, program=timed.program, progress=progress
         )
         assumed = [viewed.assumptions]
-    tensors: Sequence[TensorRow] = ()
+    names: Mapping[int, LayerName] = {}
+    differing: Mapping[int, int] = {}
     if reference is not None:
-        tensors = found_tensors(
+        # Imported here: no other call should wait for what compares.
+        from darwinn_testbench.comparison import layer_names
+
+        tensors = layer_names.found_tensors(
             source,
             reference,
             model=model,
@@ -208,13 +204,11 @@ def profile(
             assumptions=assumptions,
             progress=progress,
         )
-    names = names_of(tensors)
-    if viewed is not None:
-        viewed = replace(viewed, rows=with_names(viewed.rows, names))
+        names, differing = layer_names.names_of(tensors), layer_names.differing_elements(tensors)
+        if viewed is not None:
+            viewed = replace(viewed, rows=layer_names.with_names(viewed.rows, names))
     compiled = bound.compiled
-    made_of = Profiled(
-        timed, compiled.inference, compiled.caching, viewed, names, differing_elements(tensors)
-    )
+    made_of = Profiled(timed, compiled.inference, compiled.caching, viewed, names, differing)
     figures = _figures(timed, made_of)
     message = (
         f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from darwinn_sim import chip
 
-from darwinn_testbench.comparison.check import OutputRow
-from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.profile import ProfileRow, UnitFigures
 from darwinn_testbench.report import Column
+
+if TYPE_CHECKING:
+    from darwinn_testbench.comparison.check import OutputRow
+    from darwinn_testbench.comparison.compare import Comparison
 
 LAYER_COLUMNS: tuple[Column[ProfileRow], ...] = (
     Column("layer", lambda row: row.number, "right"),

@@ -73,3 +73,14 @@ def test_operands_of_few_sums_with_a_shorter_last_one(runs: int) -> None:
 @given(st.lists(st.integers(-3, 9)))
 def test_distinct_values_come_once_and_in_order(values: list[int]) -> None:
     assert operands.distinct(np.array(values, np.int32)).tolist() == sorted(set(values))
+
+
+@constrained_random(40)
+@given(st.integers(0, 20_000), st.integers(1, 100_000), st.integers(-(1 << 31), 1 << 30))
+def test_distinct_values_of_few_and_of_many(count: int, spread: int, least: int) -> None:
+    """Sorted where they are few or far apart, and marked otherwise."""
+    random = np.random.default_rng(count)
+    values = (least + random.integers(0, spread, count)).astype(np.int32)
+    found = operands.distinct(values)
+    assert found.dtype == values.dtype
+    assert found.tolist() == sorted(set(values.tolist()))

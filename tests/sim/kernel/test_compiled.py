@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import os
+import pkgutil
 import subprocess
 import sys
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import darwinn_sim
+import pytest
 
 PRINT_FOLDER = """
 import darwinn_sim.kernel.sync
@@ -78,3 +88,73 @@ def test_a_planted_overrun_is_caught_and_where_it_is_not_by_the_variable(tmp_pat
             )
             assert sorted(printed.stdout.splitlines()) == sorted(caught)
             assert not printed.stderr
+
+
+ENTERED = """
+from darwinn_sim.kernel.compiled import DECORATOR, inner
+from darwinn_sim.kernel.compiling import announced
+
+@inner
+def square(number):
+    return number * number
+
+@DECORATOR
+def squares(numbers):
+    total = 0
+    for number in range(numbers):
+        total += square(number)
+    return total
+
+with announced(lambda: print("compiling")):
+    print(squares(5))
+"""
+
+
+@pytest.mark.parametrize("decorator", ["compiled", "entry"])
+def test_a_stored_kernel_is_not_compiled_again(tmp_path: Path, decorator: str) -> None:
+    script = tmp_path / "entered.py"
+    script.write_text(ENTERED.replace("DECORATOR", decorator))
+    printed = [
+        subprocess.run(
+            [sys.executable, str(script)],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert printed == [["compiling", "30"], ["30"]]
+
+
+def kernels() -> Iterator[Any]:
+    """Every kernel of the package, once for each module that has it by a name."""
+    for found in pkgutil.walk_packages(darwinn_sim.__path__, "darwinn_sim."):
+        module = importlib.import_module(found.name)
+        yield from (each for each in vars(module).values() if hasattr(each, "py_func"))
+
+
+def called(kernel: Any) -> Iterator[Any]:
+    """The kernels that a kernel names in its calls."""
+    function = kernel.py_func
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            try:
+                target = eval(ast.unparse(node.func), function.__globals__)
+            except (NameError, AttributeError):
+                continue  # A local name, or a method of one.
+            if hasattr(target, "py_func"):
+                yield target
+
+
+def test_no_kernel_calls_one_that_is_stored_for_python_alone() -> None:
+    found = set(kernels())
+    entries = {each for each in found if not each._cache.callable_by_kernels}
+    assert {each.py_func.__module__ for each in entries} >= {
+        "darwinn_sim.machine.schedule",
+        "darwinn_sim.timing.engine",
+    }
+    calls = {target for each in found for target in called(each)}
+    assert len(calls) > 100
+    assert not entries & calls

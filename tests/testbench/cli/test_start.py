@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from darwinn_formats.darwinn import dump
 from darwinn_sim.isa.codec import encode_operations
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import compile_network, random_dense
 
 START = """
 import sys
@@ -49,6 +51,26 @@ def test_looking_at_a_file_loads_no_chip_and_no_references(command: str, tmp_pat
     references = {name for name in modules if name.startswith("darwinn_testbench.reference.")}
     light = ("graph", "observation", "protocol")
     assert references <= {f"darwinn_testbench.reference.{name}" for name in light}
+
+
+COMPARING = {
+    "darwinn_formats.executorch",
+    "darwinn_sim.lifting",
+    "darwinn_testbench.chip.whole",
+    "darwinn_testbench.comparison",
+    "rich.progress",
+}
+"""What runs whole models and compares, what reads other formats, and what draws bars."""
+
+
+@pytest.mark.parametrize("command", [("layers",), ("profile", "--operations"), ("cycles",)])
+def test_showing_a_program_loads_nothing_that_compares(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    compiled = tmp_path / "dense.package"
+    compiled.write_bytes(dump(compile_network(random_dense((12, 8), seed=1))))
+    modules = loaded_by(*command, "--json", str(compiled))
+    assert modules & ((HEAVY - {"numba"}) | COMPARING) == set()
 
 
 def test_the_help_of_each_command_begins_with_its_line_in_the_list() -> None:
