@@ -16,6 +16,7 @@ from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.machine.lowering import lower
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from nightly import check_cases, nightly_too
 from slow_model import ring_bus as slow_ring
 from slow_model import tensor_unit as slow
 from slow_model import wide_to_narrow as slow_wide_to_narrow
@@ -28,16 +29,18 @@ from unit_cases.tensor_unit import Case, run_both
 IMAGE = sample.images()()
 
 
+@nightly_too
 @pytest.mark.parametrize("operation", [slow.MAC, slow.MAXIMUM, slow.SUM])
-def test_tensor_instructions_follow_the_rules_of_their_neighbours(operation: str) -> None:
+def test_tensor_instructions_follow_the_rules_of_their_neighbours(
+    operation: str, *, nightly: bool
+) -> None:
     """Any multipliers stand still, sums begin anywhere, any symmetry with any function."""
 
-    @constrained_random(150)
-    @given(tensor_cases(operation))
     def check(case: Case) -> None:
         run_both(operation, case)
 
-    check()
+    what = f"{operation} by assumed rules"
+    check_cases(what, tensor_cases(operation), check, 60, nightly=nightly)
 
 
 def test_a_producer_sends_the_rows_of_its_prologue_first() -> None:

@@ -8,16 +8,23 @@ import pickle
 import shutil
 import stat
 import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Protocol
 
 import darwinn_sim
 import pytest
 from darwinn_sim.kernel import compiling, pruning, store
+from forks import Forks
 
+LOADED = """
+import numba
+numba.njit(lambda: 0)()
+"""
 CALL = """
+import numba
+numba.config.reload_config()
 from darwinn_sim.kernel.compiling import announced
 from darwinn_sim.kernel.sync import reached
 with announced(lambda: print("compiling")):
@@ -28,22 +35,26 @@ SOMEBODY = 54321
 Edit = Callable[[Path], object]
 
 
-def call(folder: Path, **variables: str) -> tuple[list[str], list[str]]:
+class Call(Protocol):
     """What a process that calls a kernel prints, and what it says on standard error."""
-    done = subprocess.run(
-        [sys.executable, "-c", CALL],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split(), done.stderr.splitlines()
+
+    def __call__(self, folder: Path, **variables: str) -> tuple[list[str], list[str]]: ...
 
 
 @pytest.fixture(scope="module")
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
+    with Forks(LOADED, tmp_path_factory.mktemp("printed")) as forks:
+
+        def call(folder: Path, **variables: str) -> tuple[list[str], list[str]]:
+            done = forks.run(CALL, variables={"NUMBA_CACHE_DIR": str(folder), **variables})
+            assert done.returncode == 0, done.stderr
+            return done.stdout.split(), done.stderr.splitlines()
+
+        yield call
+
+
+@pytest.fixture(scope="module")
+def compiled_once(call: Call, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache with a kernel in it, which is found."""
     folder = tmp_path_factory.mktemp("compiled") / "cache"
     assert call(folder) == (["compiling", "True"], [])
@@ -106,7 +117,7 @@ def replace_by_pipe(path: Path) -> None:
     ],
 )
 def test_what_cannot_be_trusted_is_compiled_again_with_one_line(
-    stored: Path, edit: Edit, why: str
+    call: Call, stored: Path, edit: Edit, why: str
 ) -> None:
     for path in files(stored):
         edit(path)
@@ -119,7 +130,7 @@ def test_what_cannot_be_trusted_is_compiled_again_with_one_line(
     assert call(stored) == (["True"], [])
 
 
-def test_a_kernel_does_not_stand_for_another(stored: Path) -> None:
+def test_a_kernel_does_not_stand_for_another(call: Call, stored: Path) -> None:
     (path,) = files(stored)
     assert call(stored, NUMBA_BOUNDSCHECK="1") == (["compiling", "True"], [])
     (other,) = set(files(stored)) - {path}
@@ -129,7 +140,7 @@ def test_a_kernel_does_not_stand_for_another(stored: Path) -> None:
     assert "damaged" in said
 
 
-def test_a_folder_that_others_may_write_is_not_used(stored: Path) -> None:
+def test_a_folder_that_others_may_write_is_not_used(call: Call, stored: Path) -> None:
     """Neither is anything stored there."""
     (path,) = files(stored)
     before = path.stat()
@@ -144,7 +155,9 @@ def test_a_folder_that_others_may_write_is_not_used(stored: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 @pytest.mark.parametrize("whole_folder", [False, True])
-def test_what_another_user_owns_is_not_loaded(stored: Path, *, whole_folder: bool) -> None:
+def test_what_another_user_owns_is_not_loaded(
+    call: Call, stored: Path, *, whole_folder: bool
+) -> None:
     (path,) = files(stored)
     os.chown(path.parent if whole_folder else path, SOMEBODY, SOMEBODY)
     printed, (said,) = call(stored)
@@ -152,7 +165,7 @@ def test_what_another_user_owns_is_not_loaded(stored: Path, *, whole_folder: boo
     assert f"belongs to another user ({SOMEBODY})" in said
 
 
-def test_nothing_is_written_into_the_installation(tmp_path: Path) -> None:
+def test_nothing_is_written_into_the_installation(call: Call, tmp_path: Path) -> None:
     """The folder cannot be made, not even by root: its parent is a file."""
     (tmp_path / "file").write_text("")
     installation = Path(darwinn_sim.__file__).parent
@@ -167,18 +180,18 @@ def test_nothing_is_written_into_the_installation(tmp_path: Path) -> None:
     assert compiled() == before
 
 
-def test_what_is_stored_is_for_this_user_alone(stored: Path) -> None:
-    (path,) = files(stored)
+def test_what_is_stored_is_for_this_user_alone(compiled_once: Path) -> None:
+    (path,) = files(compiled_once)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_without_compilation_nothing_is_kept(tmp_path: Path) -> None:
+def test_without_compilation_nothing_is_kept(call: Call, tmp_path: Path) -> None:
     assert call(tmp_path / "cache", NUMBA_DISABLE_JIT="1") == (["True"], [])
     assert not files(tmp_path)
 
 
-def test_a_full_folder_is_named(tmp_path: Path) -> None:
+def test_a_full_folder_is_named(call: Call, tmp_path: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "none", str(tmp_path)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("no file system can be mounted here")
@@ -192,7 +205,7 @@ def test_a_full_folder_is_named(tmp_path: Path) -> None:
     assert said[0].endswith(": No space left on device; kernels are compiled again")
 
 
-def test_what_is_unused_goes_where_a_kernel_is_stored(tmp_path: Path, stored: Path) -> None:
+def test_what_is_unused_goes_where_a_kernel_is_stored(call: Call, stored: Path) -> None:
     (used,) = {path.parent for path in files(stored)}
     old = stored / "0123456789abcdef"
     old.mkdir()

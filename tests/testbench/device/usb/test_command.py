@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -247,13 +248,12 @@ def test_an_interruption_reaches_the_command_once() -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    for number, send in enumerate(
-        (
-            lambda: os.write(keyboard, b"\x03"),
-            lambda: os.killpg(process.pid, signal.SIGINT),
-            lambda: process.send_signal(signal.SIGINT),
-        )
-    ):
+    sends: tuple[Callable[[], object], ...] = (
+        lambda: os.write(keyboard, b"\x03"),
+        lambda: os.killpg(process.pid, signal.SIGINT),
+        lambda: process.send_signal(signal.SIGINT),
+    )
+    for number, send in enumerate(sends):
         send()
         assert process.stdout.readline() == f"{4 + number}\n"
         # A second one would be counted by now.
