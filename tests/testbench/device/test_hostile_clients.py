@@ -110,7 +110,7 @@ def test_clients_that_are_killed_leave_nothing_behind(library: str, tmp_path: Pa
     path = tmp_path / "model_edgetpu.tflite"
     path.write_bytes(model())
     command = [sys.executable, str(delegate_client.__file__), library, str(path)]
-    chips = []
+    chips: list[int] = []
     for delay in (0.0, 0.3):
         with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
             assert client.stdout is not None
