@@ -33,11 +33,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "dense.pte"
 
 
-def darwinn(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", DARWINN, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-
-
 @pytest.mark.parametrize("name", commands.SUMMARIES)
 def test_commands_that_read_a_file_have_it(name: str) -> None:
     names = {option for each in commands.load(name).params for option in each.opts}
@@ -45,18 +40,19 @@ def test_commands_that_read_a_file_have_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("file", ["dense.pte", "bad", "none"])
-def test_output_and_exit_code_are_those_of_the_command(model: Path, file: str) -> None:
-    path = model.with_name(file)
-    plain, confined = darwinn("inspect", path), darwinn("inspect", path, "--sandbox")
-    assert (confined.returncode, confined.stdout) == (plain.returncode, plain.stdout)
-    assert confined.stderr == plain.stderr
+def test_output_and_exit_code_are_those_of_the_command(
+    model: Path, file: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["inspect", str(model.with_name(file))]
+    plain = run_command_line(words), *capfd.readouterr()
+    confined = run_command_line([*words, "--sandbox"]), *capfd.readouterr()
+    assert confined == plain
 
 
 def test_a_page_with_charts_is_written(model: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     compiled = model.with_name("dense_edgetpu.tflite")
-    told = darwinn("report", compiled, "--sandbox", "--output", page)
-    assert told.returncode == 0, told.stderr
+    assert run_command_line(["report", str(compiled), "--sandbox", "--output", str(page)]) == 0
     assert page.stat().st_size > 0
 
 
