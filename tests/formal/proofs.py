@@ -784,6 +784,24 @@ _REGISTERS = (
     ),
 )
 
+_TILE_ARRAY = (
+    Property(
+        "assert_core",
+        "each tile has its own instructions and base, and tells the core its own state",
+        Edit("tile_array.sv", "idle(«tiles2monitor_idle[t]»)", "tiles2monitor_idle[t^1]"),
+    ),
+    Property(
+        "assert_ring",
+        "each has its own handshakes with the ring; the row that arrives all see",
+        Edit("tile_array.sv", "row_ready(«tiles2ring_row_ready[t]»)", "tiles2ring_row_ready[t^1]"),
+    ),
+    Property(
+        "assert_mesh",
+        "each has its own links of the mesh",
+        Edit("tile_array.sv", "tile_word_data(«mesh2tiles_word_data[t]»)", "'0"),
+    ),
+)
+
 PROOFS = (
     Proof("descriptor_fifo", "fifo_proof", _FIFO, ("cover_full", "cover_leaves")),
     Proof(
@@ -949,5 +967,6 @@ PROOFS = (
         {"Tiles": 4, "CyclesPerRow": 5},
         nightly=True,
     ),
+    Proof("tile_array", "tile_array_proof", _TILE_ARRAY, ("cover_last",)),
 )
 """Every proof, the quick ones of a module before the long ones."""
