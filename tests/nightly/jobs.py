@@ -89,7 +89,7 @@ JOBS = (
     Job(
         "clock-enable",
         "a tile holds what it holds while its clock enable is 0; no part of the enable is too much",
-        (*PYTEST, "tests/formal"),
+        (*PYTEST, "tests/formal", "tests/rtl_mutation"),
         share=1,
         needs=("yosys",),
     ),
