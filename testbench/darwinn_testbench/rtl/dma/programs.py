@@ -28,8 +28,8 @@ GUARD_BYTES = 256
 WINDOW_BASES = (0, 0x0100_0000, 1 << 63, (1 << 63) + 0x1_2340_0000)
 """First device addresses: simple and extended ones."""
 
-BURST_LIMITS = (0, 0, 0, 1, 3, 16, 1000)
-"""Values of ``dma_burst_limiter``; 0 means no limit."""
+BURST_LIMITS = (0, 0, 0, 1, 3, 4, 10, 16, 1000)
+"""Values of ``dma_burst_limiter``, which have each bit that counts; 0 means no limit."""
 
 
 class SizeClass(Enum):
