@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 
@@ -27,41 +29,40 @@ def proof_named(test: str) -> Proof:
 
 
 def proofs_about(source: str) -> list[Proof]:
-    """Proofs of the gate that hold the module of a source; none where there is no yosys."""
+    """Proofs of the gate that hold the module of a source."""
     module = PurePath(source).stem
-    return [
-        proof
-        for proof in PROOFS
-        if not proof.nightly and module in proof.module.split(", ") and find_spec("pyosys")
-    ]
+    return [proof for proof in PROOFS if not proof.nightly and module in proof.module.split(", ")]
 
 
 def broken_by(mutant: Mutant, source: bytes) -> str:
-    """The test of the first proof that does not hold any more; empty if all do, or if yosys does
-    not take the mutant."""
+    """The test of the first proof that does not hold any more; empty if all do, if yosys does not
+    take the mutant, or where there is no yosys."""
+    if not find_spec("pyosys"):
+        return ""
     place = f"({mutant.replacement})" if mutant.replacement != STATEMENT else STATEMENT
     text = source[: mutant.start] + place.encode() + source[mutant.end :]
     changed = {PurePath(mutant.file).name: text.decode()}
-    if "clock_enable =" in mutant.before and not _stays(changed):
-        return CLOCK_ENABLE
-    broken = (proof for proof in proofs_about(mutant.file) if not _holds(proof, changed))
-    return next((f"{PROVED_BY}{proof.name}]" for proof in broken), "")
+    for test, holds in _asked(mutant):
+        with tempfile.TemporaryDirectory() as folder, suppress(DesignRefused):
+            if not holds(changed, Path(folder)):
+                return test
+    return ""
 
 
-def _stays(changed: dict[str, str]) -> bool:
+def _asked(mutant: Mutant) -> Iterator[tuple[str, Callable[[dict[str, str], Path], bool]]]:
+    """Tests that are proofs, and whether each holds with sources that are changed."""
+    if "clock_enable =" in mutant.before:
+        yield CLOCK_ENABLE, _stays
+    for proof in proofs_about(mutant.file):
+        yield f"{PROVED_BY}{proof.name}]", partial(_holds, proof)
+
+
+def _stays(changed: dict[str, str], folder: Path) -> bool:
     """Whether a tile holds what it holds while its clock enable is 0."""
-    if not find_spec("pyosys"):
-        return True
-    with tempfile.TemporaryDirectory() as folder, suppress(DesignRefused):
-        return ask_registers(Path(folder), changed) is not Answer.FOUND
-    return True
+    return ask_registers(folder, changed) is not Answer.FOUND
 
 
-def _holds(proof: Proof, changed: dict[str, str]) -> bool:
+def _holds(proof: Proof, changed: dict[str, str], folder: Path) -> bool:
     question = Question("prove", "", proof.bound or INDUCTION, induction=not proof.bound)
-    with tempfile.TemporaryDirectory() as folder, suppress(DesignRefused):
-        (reply,), _ = ask(
-            proof.wrapper, proof.parameters, [question], Path(folder), changed=changed
-        )
-        return reply.answer in (Answer.PROVED, Answer.BOUNDED)
-    return True
+    (reply,), _ = ask(proof.wrapper, proof.parameters, [question], folder, changed=changed)
+    return reply.answer in (Answer.PROVED, Answer.BOUNDED)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.kernel.compiled import compiled, inner, unchecked
+from darwinn_sim.kernel.compiled import entry, inner, unchecked
 from darwinn_sim.kernel.structure import Int32, Record, Records
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, clip, function, saturate
 from darwinn_sim.units.tensor_cells import INTERPOLATE
@@ -109,7 +109,7 @@ def room_of(plan: StepPlan, inputs: int) -> StepRoom:
     return StepRoom(np.zeros(columns, np.int32), total, scaled, one, other, greatest)
 
 
-@compiled
+@entry
 def find_spans(slots: Numbers32, spans: Records[Span], ends: Numbers32) -> None:
     """Spans of each row of ``slots``, which has room for as many as it has slots; ``ends``: where
     those of each row end."""
@@ -133,13 +133,13 @@ def find_spans(slots: Numbers32, spans: Records[Span], ends: Numbers32) -> None:
         ends[k] = count
 
 
-@compiled
+@entry
 def begin(plan: StepPlan, number: int, room: StepRoom) -> None:
     """Begin with the first position of a step."""
     _begin(plan, plan.steps[number], room)
 
 
-@compiled
+@entry
 def gather(
     plan: StepPlan,
     number: int,
@@ -183,60 +183,34 @@ def _convert(
             target[p * inputs + k] = np.float32(values[first + stride * p + k]) - less
 
 
-@compiled
-def finish_real(
+@entry
+def finish(
     plan: StepPlan,
     number: int,
     first: int,
     inputs: int,
     room: StepRoom,
-    sums: Reals,
+    sums: Reals | Numbers32,
     values: Values,
 ) -> None:
-    """Results of sums (lanes, positions * inputs), which are whole numbers below 2^24, of the
-    positions from ``first`` on."""
+    """Results of sums (lanes, positions * inputs) of the positions from ``first`` on; float32 ones
+    are whole numbers below 2^24."""
     step = plan.steps[number]
     for n in range(step.lanes):
         for begin in range(0, sums.shape[1], len(room.total)):
             end = min(begin + len(room.total), sums.shape[1])
-            _take_real(room.total, sums[n, begin:end], plan.offset[step.lane + n])
-            _finish(plan, step, n, first + begin // inputs, end - begin, inputs, room, values)
-
-
-@compiled
-def finish_whole(
-    plan: StepPlan,
-    number: int,
-    first: int,
-    inputs: int,
-    room: StepRoom,
-    sums: Numbers32,
-    values: Values,
-) -> None:
-    """The same of int32 sums."""
-    step = plan.steps[number]
-    for n in range(step.lanes):
-        for begin in range(0, sums.shape[1], len(room.total)):
-            end = min(begin + len(room.total), sums.shape[1])
-            _take_whole(room.total, sums[n, begin:end], plan.offset[step.lane + n])
+            _take(room.total, sums[n, begin:end], plan.offset[step.lane + n])
             _finish(plan, step, n, first + begin // inputs, end - begin, inputs, room, values)
 
 
 @unchecked
-def _take_real(total: Numbers32, sums: Reals, offset: np.int32) -> None:
+def _take(total: Numbers32, sums: Reals | Numbers32, offset: np.int32) -> None:
     """As many as there are sums, for which there is room."""
     for k in range(len(sums)):
         total[k] = np.int32(np.int32(sums[k]) + offset)
 
 
-@unchecked
-def _take_whole(total: Numbers32, sums: Numbers32, offset: np.int32) -> None:
-    """As many as there are sums, for which there is room."""
-    for k in range(len(sums)):
-        total[k] = np.int32(sums[k] + offset)
-
-
-@compiled
+@entry
 def make(
     plan: StepPlan, first: int, last: int, inputs: int, room: StepRoom, values: Values
 ) -> None:

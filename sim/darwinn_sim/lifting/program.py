@@ -132,13 +132,17 @@ class LiftedProgram:
             gathered = np.empty((columns, min(at_once, positions - p) * inputs), np.float32)
             step = (self._plan, matrix.step, p, inputs, room.steps)
             kernels.gather(*step, values, gathered)
-            if len(matrix.parts) == 1:
-                kernels.finish_real(*step, matrix.weights @ gathered, values)
-                continue
-            whole = np.zeros((lanes, gathered.shape[1]), np.int32)
-            for begin, end in pairwise((0, *matrix.parts)):
-                whole += (matrix.weights[:, begin:end] @ gathered[begin:end]).astype(np.int32)
-            kernels.finish_whole(*step, whole, values)
+            kernels.finish(*step, _sums(matrix, gathered), values)
+
+
+def _sums(matrix: Matrix, gathered: NDArray[np.float32]) -> NDArray[np.float32] | NDArray[np.int32]:
+    """Products of a matrix, exact: float32, or int32 of the parts that are added up."""
+    if len(matrix.parts) == 1:
+        return matrix.weights @ gathered
+    whole = np.zeros((len(matrix.weights), gathered.shape[1]), np.int32)
+    for begin, end in pairwise((0, *matrix.parts)):
+        whole += (matrix.weights[:, begin:end] @ gathered[begin:end]).astype(np.int32)
+    return whole
 
 
 def lift(accelerator: Accelerator, executable: Executable) -> LiftedProgram:

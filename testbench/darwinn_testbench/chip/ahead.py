@@ -103,9 +103,7 @@ class Ahead:
         if result.stopped or result.incomplete:
             self._give_up("its program stops before its end")
         self._last = inputs, result
-        if self._at != self._before:
-            # Somebody else has used the chip: its memories may hold other parameters.
-            self._program, self._alone = None, 0
+        self._require_alone(self._before)
         self._alone += 1
         self._at = self._now
         if self._is_next(inputs):
@@ -130,11 +128,16 @@ class Ahead:
 
     def _is_lifted(self, worth: bool) -> bool:
         """Whether the program is lifted; if it is ``worth`` it, that is tried."""
-        if self._at != self._now:
-            self._program, self._alone = None, 0
+        self._require_alone(self._now)
         if self._program is None and worth:
             self._lift()
         return self._program is not None
+
+    def _require_alone(self, at: tuple[int, int]) -> None:
+        """Forget what follows from the memories of the chip, if somebody else has used it since:
+        they may hold other parameters."""
+        if self._at != at:
+            self._program, self._alone = None, 0
 
     def _make(self, inputs: Octets) -> None:
         """Make the next inferences, if these are the inputs of the first of them."""
