@@ -22,19 +22,22 @@ struct Stage {
 };
 
 VerilatedContext context;
-
-Varithmetic& top() {
-    static std::unique_ptr<Varithmetic> made = std::make_unique<Varithmetic>(&context);
-    return *made;
-}
+std::unique_ptr<Varithmetic> top;
 
 }  // namespace
 
 extern "C" {
 
+// Before all others. `argument` is one of the simulator's, or empty.
+void arithmetic_open(const char* argument) {
+    const char* arguments[] = {"arithmetic", argument};
+    context.commandArgs(*argument ? 2 : 1, arguments);
+    top = std::make_unique<Varithmetic>(&context);
+}
+
 // What the functions make of each pair of operands.
 void arithmetic_functions(const uint32_t* a, const uint32_t* b, Results* results, uint64_t count) {
-    Varithmetic& of = top();
+    Varithmetic& of = *top;
     of.stage_active = 0;
     for (uint64_t i = 0; i < count; i++) {
         of.a = a[i];
@@ -47,7 +50,7 @@ void arithmetic_functions(const uint32_t* a, const uint32_t* b, Results* results
 // What the output stage makes of each case, all with one function table.
 void arithmetic_stage(const Stage* cases, const uint32_t* table, uint16_t* results,
                       uint64_t count) {
-    Varithmetic& of = top();
+    Varithmetic& of = *top;
     of.stage_active = 1;
     std::memcpy(of.stage_table.data(), table, 4 * kTableWords);
     for (uint64_t i = 0; i < count; i++) {

@@ -39,9 +39,11 @@ def _tools() -> None:
 
 @cache
 def _rtl() -> ctypes.CDLL:
-    from darwinn_testbench.rtl.build import Design, library
+    from darwinn_testbench.rtl.build import Design, library, simulation_argument
 
-    return ctypes.CDLL(str(library(Design("arithmetic", c_sources=("arithmetic.cpp",)))))
+    opened = ctypes.CDLL(str(library(Design("arithmetic", c_sources=("arithmetic.cpp",)))))
+    opened.arithmetic_open(simulation_argument().encode())
+    return opened
 
 
 def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
