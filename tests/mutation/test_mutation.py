@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from darwinn_sim.kernel import compiled, store
+from darwinn_sim.kernel import compiled
+from darwinn_sim.kernel.private_files import read_whole, write_whole
 
 from tests.mutation import forks
 from tests.mutation.__main__ import EQUIVALENTS, Asked, Project, attempt
@@ -419,7 +420,7 @@ def test_a_mutant_in_a_fork(tree: Tree) -> None:
     test.unlink()
     for file, function in (
         ("isa/table.py", "_ring_consumer"),
-        ("kernel/store.py", "_read"),
+        ("kernel/private_files.py", "read_whole"),
         ("units/tile_fence.py", "restart_sides"),
     ):
         file = f"sim/darwinn_sim/{file}"
@@ -474,22 +475,22 @@ def test_a_kernels_mutant_has_its_own_kernels(tree: Tree) -> None:
     }
     for path, data in stored.items():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        store._write(path, data)
+        write_whole(path, data)
     # As a run leaves it whose machine stops at that moment.
     (warm / before["units"] / "scalar_alu.jump.ee").write_bytes(b"damaged")
     with tree.mutated(mutant, source) as variables:
         after = tree.keys()
         assert after["units"] != before["units"]
         kernels = Path(variables["NUMBA_CACHE_DIR"])
-        entered = {path.name: store._read(path) for path in (kernels / after["units"]).iterdir()}
+        entered = {path.name: read_whole(path) for path in (kernels / after["units"]).iterdir()}
         assert entered == {"scalar_alu.evaluate.cc": b"apart"}
         for path, data in stored.items():
-            assert store._read(kernels / path.parent.name / path.name) == data
+            assert read_whole(kernels / path.parent.name / path.name) == data
         # What it compiles stays its own.
-        store._write(kernels / before["units"] / "scalar_alu.evaluate.cc", b"poison")
+        write_whole(kernels / before["units"] / "scalar_alu.evaluate.cc", b"poison")
     assert not kernels.exists()
     assert tree.keys() == before
-    assert {path: store._read(path) for path in stored} == stored
+    assert {path: read_whole(path) for path in stored} == stored
 
 
 @pytest.mark.parametrize(
@@ -506,7 +507,7 @@ def test_what_is_run_at_import_may_be_in_any_kernel(
     before = tree.keys()
     kernel = tree.warm[True] / before["units"] / "scalar_alu.evaluate.cc"
     kernel.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    store._write(kernel, b"kernel")
+    write_whole(kernel, b"kernel")
     with tree.mutated(mutant, source) as variables:
         after = tree.keys()["units"]
         assert after != before["units"]

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from darwinn_sim.kernel import compiled, store
+from darwinn_sim.kernel import compiled
+from darwinn_sim.kernel.private_files import Unusable, read_whole, write_whole
 from darwinn_testbench.confinement import Confinement, confine
 
 from tests.mutation.forks import CANNOT, WALL_FACTOR
@@ -37,7 +38,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("formats", "sim", "testbench")
 _UNSET = ("DARWINN_CORPUS", "DARWINN_WILD", "DARWINN_TRACES")
 _KEEPS_KERNELS = tuple(
-    f"sim/darwinn_sim/kernel/{name}.py" for name in ("compiled", "compiling", "pruning", "store")
+    f"sim/darwinn_sim/kernel/{name}.py"
+    for name in ("compiled", "compiling", "private_files", "pruning", "store")
 )
 """Their mutants may spoil the kernels that forks of a process share."""
 
@@ -296,8 +298,8 @@ def _enter(source: Path, target: Path, stale: frozenset[str]) -> None:
     for path in source.iterdir():
         # MODULE.FUNCTION.DIGEST
         if path.is_file() and path.name.split(".")[-2] not in stale:
-            with suppress(store._Unusable):
-                store._write(target / path.name, store._read(path))
+            with suppress(Unusable):
+                write_whole(target / path.name, read_whole(path))
 
 
 def reaching(root: Path, kernel: str) -> frozenset[str]:

@@ -72,7 +72,7 @@ BATCH = 500
 """So many mutants are compiled together; all are asked the near tests, then some the far ones."""
 FIRST = 3
 """So many tests that have caught others of a source are asked before all others."""
-CPU_SECONDS, SECONDS = 400, 7200
+CPU_SECONDS, SECONDS = 200, 7200
 """So long may the tests of a mutant take: each process, and all together; without one they take a
 minute. Building, which only the first run does, takes longer."""
 _BENCH = "bench"
@@ -280,7 +280,7 @@ class Campaign:
             return
         prepare(folder, every)
         _say("building, and running the tests without a mutant")
-        ran = run(0, every, cpu_seconds=4 * CPU_SECONDS, seconds=SECONDS)
+        ran = run(0, every, cpu_seconds=12 * CPU_SECONDS, seconds=SECONDS)
         if ran.caught:
             raise ToolError(f"without a mutant {ran.caught} fails:\n{ran.output[-4000:]}")
         context = multiprocessing.get_context("fork")

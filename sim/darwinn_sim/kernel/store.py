@@ -1,11 +1,10 @@
 """Compiled kernels on disk: what is loaded is whole, and was written by this user.
 
 A stored kernel is machine code that this process will execute, and a pickle on the way there. So a
-file is opened up only if it belongs to this user or to root, if nobody else may write it, and if
-its checksum fits, which covers its name as well. Anything else is left alone: the kernel is
-compiled again and replaces it, and one warning says so. Where the folder cannot be used kernels
-stay in memory. SECURITY.md says what that protects from, and what not. The first kernel that a
-process stores has it remove what nobody uses any more (``pruning.py``).
+file is opened up only if nobody else can have written it (``private_files.py``). Anything else is
+left alone: the kernel is compiled again and replaces it, and one warning says so. Where the folder
+cannot be used kernels stay in memory. SECURITY.md says what that protects from, and what not. The
+first kernel that a process stores has it remove what nobody uses any more (``pruning.py``).
 
 An installation can bring kernels along, in ``INSTALLED``: compiled for any processor of a level
 (``PORTABLE``) instead of this one, and compressed. They are used where this user has none of their
@@ -16,11 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import pickle
-import stat
 import sysconfig
-import tempfile
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -31,7 +27,8 @@ import numba
 from llvmlite import binding, ir
 from numba.core import compiler, serialize
 
-from darwinn_sim.kernel.pruning import MAGIC, prune, used
+from darwinn_sim.kernel.private_files import Unusable, check_folder, read_whole, write_whole
+from darwinn_sim.kernel.pruning import prune, used
 
 # numba's own types know little of what is asked of it here.
 _config: Any = numba.config
@@ -41,8 +38,6 @@ _ir: Any = ir
 _Result: Any = compiler.CompileResult
 _log = logging.getLogger(__name__)
 
-_CHECKSUM_BYTES = hashlib.sha256().digest_size
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPRESSION = 9
 
 INSTALLED = Path(__file__).parents[1] / "compiled_kernels"
@@ -68,10 +63,6 @@ saved: list[Path] = []
 refused: list[Path] = []
 """Files of those that it has compiled, and could not store. Not those that hold addresses of this
 process, as some do that are not optimised: they are no kernels for another one."""
-
-
-class _Unusable(Exception):
-    """A file or a folder that is there, and is not used; the text says why."""
 
 
 class KernelStore:
@@ -119,8 +110,8 @@ class KernelStore:
         path = self._folder / self._file(signature, codegen.magic_tuple())
 
         def read() -> bytes:
-            _check_folder(self._folder)
-            return _read(path)
+            check_folder(self._folder)
+            return read_whole(path)
 
         return self._usable(path, read)
 
@@ -131,7 +122,7 @@ class KernelStore:
             return None
         triple, *_ = codegen.magic_tuple()
         path = folder / self._file(signature, (triple, PORTABLE, ""))
-        return self._usable(path, lambda: zlib.decompress(_read(path, private=False)))
+        return self._usable(path, lambda: zlib.decompress(read_whole(path, private=False)))
 
     def _usable(self, path: Path, read: Callable[[], bytes]) -> bytes | None:
         """What ``read`` gives of ``path``; None if it is not there, or not to be used."""
@@ -139,7 +130,7 @@ class KernelStore:
             stored = read()
         except FileNotFoundError:
             return None
-        except (OSError, _Unusable) as error:
+        except (OSError, Unusable) as error:
             self._warn(error)
             return None
         loaded.append(path)
@@ -152,12 +143,12 @@ class KernelStore:
         path = self._folder / self._file(signature, result.codegen.magic_tuple())
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_folder(self._folder)
-            _write(path, _serialize.dumps(self._reduced(result)))
+            check_folder(self._folder)
+            write_whole(path, _serialize.dumps(self._reduced(result)))
             if not saved:
                 prune(self._folder.parent)
             saved.append(path)
-        except (OSError, _Unusable) as error:
+        except (OSError, Unusable) as error:
             refused.append(path)
             self._warn(error)
 
@@ -198,7 +189,7 @@ def install(stored: Path, target: Path) -> int:
     """
     path = target / stored.parent.name / stored.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, zlib.compress(_read(stored), _COMPRESSION))
+    write_whole(path, zlib.compress(read_whole(stored), _COMPRESSION))
     path.chmod(0o444)
     return path.stat().st_size
 
@@ -223,54 +214,3 @@ def _is_portable() -> bool:
     """Whether this processor executes installed kernels."""
     has = _binding.get_host_cpu_features()
     return all(has.get(feature, False) for feature in _NEEDED)
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder in which somebody else can put files."""
-    _check_owner(folder, folder.stat())
-
-
-def _check_owner(path: Path, status: os.stat_result) -> None:
-    if status.st_uid not in (0, os.geteuid()):
-        raise _Unusable(f"{path}: belongs to another user ({status.st_uid})")
-    if status.st_mode & _WRITABLE_BY_OTHERS:
-        raise _Unusable(f"{path}: other users may write it")
-
-
-def _read(path: Path, *, private: bool = True) -> bytes:
-    """What :func:`_write` stored under this name; OSError or _Unusable where that is not there.
-
-    ``private``: and where somebody else may have written it.
-    """
-    # No link, which could name any file of this user; no pipe, which would never end.
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as stream:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise _Unusable(f"{path}: no regular file")
-        if private:
-            _check_owner(path, status)
-        data = stream.read()
-    head = len(MAGIC) + _CHECKSUM_BYTES
-    if data[:head] != MAGIC + _checksum(path, data[head:]):
-        raise _Unusable(f"{path}: damaged")
-    return data[head:]
-
-
-def _write(path: Path, stored: bytes) -> None:
-    """A whole file or none, for this user alone."""
-    handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(MAGIC + _checksum(path, stored) + stored)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _checksum(path: Path, stored: bytes) -> bytes:
-    """Of the name too, so that no kernel of ours stands for another."""
-    digest = hashlib.sha256(f"{path.parent.name}/{path.name}\n".encode())
-    digest.update(stored)
-    return digest.digest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -57,10 +57,17 @@ class LiftedProgram:
         self._outputs = {name: slots.of(each) for name, each in walked.outputs.items()}
         steps = self._plan.steps
         columns = (steps["columns"] + steps["others"]).astype(np.int64)
-        self._work = int((steps["positions"] * columns * steps["lanes"]).sum())
+        self.products = int((steps["positions"] * columns * steps["lanes"]).sum())
+        """Of an input, those with weights that are 0 included."""
         self.slots = slots.total
         """Bytes of each input that there are at once."""
+        self.foundation = walked.foundation
+        """What has to be so on a chip for this to stand in for runs on it."""
         self._rooms: list[_Room] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but room for values."""
+        return {**self.__dict__, "_rooms": []}
 
     @property
     def operations(self) -> int:
@@ -79,7 +86,7 @@ class LiftedProgram:
         Up to as many ``threads`` share the inputs, if there is enough to do. Bytes of outputs that
         the program does not write are 0.
         """
-        threads = min(threads, 1 + self._work * len(inputs) // _SHARED)
+        threads = min(threads, 1 + self.products * len(inputs) // _SHARED)
         ends = [len(inputs) * k // threads for k in range(threads + 1)]
         parts = [inputs[begin:end] for begin, end in pairwise(ends) if begin < end]
         self._make_rooms([len(part) for part in parts])

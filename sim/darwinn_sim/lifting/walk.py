@@ -20,6 +20,7 @@ from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.buffers import Request, batches_of, layer_bytes
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records, join
+from darwinn_sim.lifting.foundation import CONTROL, Foundation, foundation_of
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units import identities
 from darwinn_sim.units.identities import Execution
@@ -43,7 +44,6 @@ NO_TABLE = 0x7FC0_DEAD
 _ROOM = 1 << 19
 _BITS = 8
 _ROWS = ("sums", "zero_points", "scales", "biases", "table")
-_CONTROL = ("flags", "wide_write_second", "ring_read_second", "fence_count")
 
 Numbers32 = NDArray[np.int32]
 
@@ -56,7 +56,7 @@ class Walked(NamedTuple):
     """``executions`` of segments in the order of time. ``operands`` has four numbers of bytes an
     iteration of products; ``rows`` numbers of ``distinct``: the bytes of rows, shape (n, 256).
     ``inputs`` and ``outputs``: numbers of their bytes, by layer; ``identities``: how many there
-    are, constants included.
+    are, constants included. ``foundation``: of the chip, what all this rests on.
     """
 
     program: LoweredProgram
@@ -67,6 +67,7 @@ class Walked(NamedTuple):
     inputs: Mapping[str, Numbers32]
     outputs: Mapping[str, Numbers32]
     identities: int
+    foundation: Foundation
 
 
 class _Notes(NamedTuple):
@@ -189,6 +190,7 @@ class _Walk:
             {name: (each + CONSTANTS).astype(np.int32) for name, each in self._inputs.items()},
             joined.outputs,
             number + CONSTANTS,
+            foundation_of(self._before, self._stale),
         )
 
     def _recorder(self, shift: int) -> _Recorder:
@@ -258,7 +260,7 @@ class _Walk:
         if core["uninitialised"]:
             raise NotLifted("its course may depend on data, or on what came before")
         after = self._accelerator.chip
-        for name in _CONTROL:
+        for name in CONTROL:
             if not np.array_equal(after.tiles[name], self._before.tiles[name]):
                 raise NotLifted(f"it leaves {name.replace('_', ' ')} otherwise than it found them")
         if not np.array_equal(core["flags"], self._before.core["flags"][0]):

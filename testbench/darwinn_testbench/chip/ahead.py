@@ -2,7 +2,8 @@
 have been made.
 
 A program that is lifted (``darwinn_sim.lifting``) gives what runs of it would give, equal on every
-byte, for a fraction of the time; lifting costs about as much as 35 runs.
+byte, for a fraction of the time; lifting costs about as much as 35 runs. What was lifted is kept
+for other processes, which use it from their second inference on.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from darwinn_formats.darwinn import Executable
 from darwinn_formats.limits import limits
 from darwinn_sim.accelerator import Accelerator, RunResult
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.lifting.kept import keep, kept
 from darwinn_sim.lifting.program import LiftedProgram, lift
 from darwinn_sim.lifting.walk import NotLifted
 
@@ -69,6 +72,7 @@ class Ahead:
         self._program: LiftedProgram | None = None
         self._at = self._before = (0, 0)
         self._times = 0
+        self._looked = False
         self._made: deque[tuple[Octets, Octets, float]] = deque()
         self.lifted = Lifted()
 
@@ -127,10 +131,12 @@ class Ahead:
         self.lifted = replace(self.lifted, reason=reason)
 
     def _is_lifted(self, worth: bool) -> bool:
-        """Whether the program is lifted; if it is ``worth`` it, that is tried."""
+        """Whether the program is lifted; if it is ``worth`` it, that is tried, and looked for what
+        others have lifted once in any case."""
         self._require_alone(self._now)
-        if self._program is None and worth:
-            self._lift()
+        if self._program is None and (worth or not self._looked):
+            self._looked = True
+            self._find(worth)
         return self._program is not None
 
     def _require_alone(self, at: tuple[int, int]) -> None:
@@ -165,30 +171,43 @@ class Ahead:
         (outputs,) = self._program.run([inputs])
         return outputs, time.perf_counter() - begin
 
-    def _lift(self) -> None:
+    def _find(self, worth: bool) -> None:
+        """Use what others have lifted, or lift the program if it is ``worth`` it."""
+        executable = self._model.compiled.inference
+        begin = time.perf_counter()
+        try:
+            program = kept(self._accelerator, executable)
+            if program is not None and self._gives_the_same(program):
+                self._use(program, begin)
+            elif worth:
+                self._lift(executable, begin)
+        except (NotLifted, SimulationError) as error:
+            self._give_up(str(error))
+
+    def _lift(self, executable: Executable, begin: float) -> None:
         """Lift the program, and see that it gives what the last inference gave."""
-        assert self._last is not None
         if self._times == _MOST_LIFTED:
             self._give_up("other programs change the chip meanwhile")
             return
         self._times += 1
-        begin = time.perf_counter()
-        try:
-            program = lift(self._accelerator, self._model.compiled.inference)
-            inputs, result = self._last
-            (outputs,) = program.run([inputs])
-            if not self._same(outputs, result.outputs):
-                raise NotLifted("what is found out differs from a run; please report that")
-        except (NotLifted, SimulationError) as error:
-            self._give_up(str(error))
-            return
+        program = lift(self._accelerator, executable)
+        if not self._gives_the_same(program):
+            raise NotLifted("what is found out differs from a run; please report that")
+        self._use(program, begin)
+        keep(executable, program)
+
+    def _use(self, program: LiftedProgram, begin: float) -> None:
         self._program, self._at = program, self._now
         seconds = self.lifted.seconds + time.perf_counter() - begin
         self.lifted = replace(self.lifted, seconds=seconds)
 
-    def _same(self, one: Octets, other: Octets) -> bool:
-        """Elements are equal; what is between them may be anything."""
-        tensors = self._model.from_device(one), self._model.from_device(other)
+    def _gives_the_same(self, program: LiftedProgram) -> bool:
+        """As the last inference that was run; elements are equal, what is between them may be
+        anything."""
+        assert self._last is not None
+        inputs, result = self._last
+        (outputs,) = program.run([inputs])
+        tensors = self._model.from_device(outputs), self._model.from_device(result.outputs)
         return all(
             tensors[0][name].tobytes() == each.tobytes() for name, each in tensors[1].items()
         )

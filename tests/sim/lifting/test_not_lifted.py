@@ -19,6 +19,7 @@ from darwinn_sim.isa.codes import AluOperation, LoadOperation, StoreOperation
 from darwinn_sim.kernel import state
 from darwinn_sim.lifting import program as lifting
 from darwinn_sim.lifting import walk as walking
+from darwinn_sim.lifting.foundation import CONTROL
 from darwinn_sim.lifting.program import MOST_INPUTS, lift
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.units import identities
@@ -206,7 +207,7 @@ def test_little_room_for_notes_is_emptied_more_often(monkeypatch: pytest.MonkeyP
 
 def checked(**differs: object) -> str | None:
     """Why a run is not lifted that left a chip which had other words of such names."""
-    names = walking._CONTROL
+    names = CONTROL
     before = {name: np.arange(4) for name in names}
     after = {name: np.arange(4) + (name == differs.get("tiles")) for name in names}
     core = {"unwritten_loads": 0, "uninitialised": 0, "flags": np.arange(3)}
@@ -274,6 +275,6 @@ def test_threads_are_as_many_as_have_enough_to_do(
     accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})
     lifted = lift(accelerator, executable)
     given = [{"image": bytes([k]) * chip.ROW_BYTES} for k in range(4)]
-    monkeypatch.setattr(lifting, "_SHARED", 4 * lifted._work + work)
+    monkeypatch.setattr(lifting, "_SHARED", 4 * lifted.products + work)
     assert len(lifted.run(given, 3)) == 4
     assert [room.values.shape[1] for room in lifted._rooms] == [4 // threads] * threads

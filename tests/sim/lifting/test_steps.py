@@ -174,6 +174,7 @@ def test_steps_give_what_their_stages_say(seed: int) -> None:
         inputs={"in": np.arange(CONSTANTS, CONSTANTS + size, dtype=np.int32)},
         outputs={"out": outputs.astype(np.int32)},
         program=SimpleNamespace(tables=SimpleNamespace(tensor=tensor)),
+        foundation=None,
     )
     lifted = LiftedProgram(cast("Any", walked), parts)
     inputs = [{"in": random.bytes(size)} for _ in range(3)]

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_formats import darwinn
+from darwinn_sim.lifting import kept
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.machine.examine import Tap
 from darwinn_testbench.chip import ahead
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler.network import random_dense
@@ -167,6 +169,55 @@ def test_reports_are_the_same_but_for_seconds(
     assert [row.sha256 for row in found.rows] == [row.sha256 for row in plain.rows]
     assert [row.sha256 for row in checked.rows] == [row.sha256 for row in judged.rows]
     assert checked.verdict is judged.verdict is Verdict.RAN
+
+
+@pytest.fixture
+def keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of any size are kept, where no others are."""
+    monkeypatch.setattr(kept, "CACHES", tmp_path / "cache")
+    monkeypatch.setattr(kept, "LEAST_PRODUCTS", 0)
+
+
+@pytest.mark.usefixtures("keeps")
+def test_what_another_session_has_lifted_is_used_from_the_second_inference_on(
+    dense: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    wanted = outputs(Session(model), sets)
+    first = Session(model)
+    first.expect(sets)
+    assert outputs(first, sets) == wanted
+    monkeypatch.setattr(ahead, "lift", None)
+    session = Session(model)
+    assert outputs(session, sets) == wanted
+    assert session.lifted is not None and session.lifted.inferences == MANY - 1
+    for options in ({"strict": True}, {"preloads": [Preload(3, 100, bytes([1]))]}):
+        another = Session(model, **options)
+        assert outputs(another, sets[:5]) == wanted[:5]
+        assert another.lifted is None
+
+
+@pytest.mark.usefixtures("keeps")
+def test_what_is_kept_and_gives_something_else_is_not_used(
+    dense: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is lifted again, and kept in its place."""
+    models = [open_models(dense(seed))[0] for seed in (0, 1)]
+    sets = random_inputs(models[0].ports, seed=3, runs=MANY)
+    others = [Session(each) for each in models]
+    for each in others:
+        each.expect(sets)
+    wanted, _ = (outputs(each, sets) for each in others)
+    wrong = kept.kept(others[1].accelerator, models[1].compiled.inference)
+    with monkeypatch.context() as patched:
+        patched.setattr(ahead, "kept", lambda *_: wrong)
+        session = Session(models[0])
+        assert outputs(session, sets) == wanted
+        assert session.lifted is None
+        session.expect(sets)
+        assert outputs(session, sets) == wanted
+        assert session.lifted is not None and not session.lifted.reason
 
 
 def test_what_is_not_lifted_is_run_and_says_why(

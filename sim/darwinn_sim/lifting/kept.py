@@ -1,0 +1,81 @@
+"""Lifted programs on disk: what was found out in one process serves all others of its user.
+
+They lie beside compiled kernels, are trusted as those are (``kernel/private_files.py``), and go as
+those do when nobody uses them (``kernel/pruning.py``). The name of one says of which executable it
+is, and of which state of the sources. What cannot be read is lifted again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import pickle
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+import darwinn_formats
+import numpy as np
+from darwinn_formats.darwinn import Executable
+
+from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.kernel.compiled import CACHES
+from darwinn_sim.kernel.private_files import Unusable, check_folder, read_whole, write_whole
+from darwinn_sim.kernel.pruning import prune, used
+from darwinn_sim.lifting.program import LiftedProgram
+
+LEAST_PRODUCTS = 1 << 26
+"""Products of an input from which on a program is kept: below, it is lifted in a second or so."""
+
+_log = logging.getLogger(__name__)
+
+
+def kept(accelerator: Accelerator, executable: Executable) -> LiftedProgram | None:
+    """What was lifted of ``executable`` on a chip that held what this one holds; None if nothing
+    was, or it cannot be read."""
+    path = _path(executable)
+    try:
+        check_folder(path.parent)
+        program = pickle.loads(read_whole(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, Unusable) as error:
+        _log.warning("lifted program: %s; it is lifted again", error)
+        return None
+    used(path.parent)
+    device = accelerator.chip
+    if not isinstance(program, LiftedProgram):
+        return None
+    return program if program.foundation.holds(device.tiles, device.core_array) else None
+
+
+def keep(executable: Executable, program: LiftedProgram) -> None:
+    """Keep ``program``, if it is large enough, in place of what is there of ``executable``."""
+    if program.products < LEAST_PRODUCTS:
+        return
+    path = _path(executable)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(path.parent)
+        write_whole(path, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
+        prune(path.parent.parent)
+    except (OSError, Unusable) as error:
+        _log.warning("lifted program: %s; it is not kept", error)
+
+
+def _path(executable: Executable) -> Path:
+    """A folder of its own: each is as large as many kernels, and goes by itself."""
+    digest = hashlib.sha256(_versions())
+    digest.update(pickle.dumps(executable, pickle.HIGHEST_PROTOCOL))
+    name = digest.hexdigest()
+    return CACHES / name[:16] / f"lifted.{name[16:48]}"
+
+
+@cache
+def _versions() -> bytes:
+    """A digest of all that a lifted program follows from, but for the executable and the chip."""
+    digest = hashlib.sha256(f"{np.__version__} {sysconfig.get_config_var('SOABI')}".encode())
+    for package in (Path(darwinn_formats.__file__).parent, Path(__file__).parents[1]):
+        for source in sorted(package.rglob("*.py")):
+            digest.update(f"{source.relative_to(package)}\n".encode() + source.read_bytes())
+    return digest.digest()
