@@ -127,3 +127,25 @@ def test_each_token_counts_one_on_its_channel() -> None:
         pair.slow.flags[flags[channel]] += sum(tokens[channel])
     pair.run()
     assert pair.rtl.idle
+
+
+@pytest.mark.parametrize("reached", [3, 2])
+@pytest.mark.parametrize("length", [1, 2, 300])
+def test_a_watcher_of_every_element_waits_for_a_prologue_once(length: int, reached: int) -> None:
+    """For its first element; the first of the body has waited with it, and others wait each."""
+    pair = TileAndModel({1: reached})
+    places = Walk((3, 1, 1, 1), (1, 0, 0, 0), base=100, prologue=(3, 200, length, 200, 0))
+    fields = places.fields("RingConsumerA", "wide_write") | NO_COUNTS | {"producer_depth": 3}
+    for part in ("valid", "flag", "expected", "stride"):
+        fields[f"watcher_{part}"] = [1, 0, 0]
+    fields["watcher_depth"] = [0, 0, 0]
+    rows = [
+        [(64 * k + word).to_bytes(4, "little") for word in range(64)] for k in range(length + 3)
+    ]
+    ends = slow.consume(pair.slow, fields, 0, rows)
+    assert ends == (reached == 3)
+    pair.give("RingConsumerA", fields)
+    for row in rows:
+        pair.rtl.send_row(RingRow(tuple(int.from_bytes(word, "little") for word in row), 0))
+    pair.run()
+    assert pair.rtl.idle == ends
