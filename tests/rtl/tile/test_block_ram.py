@@ -11,6 +11,7 @@ from darwinn_sim.isa.builder import build
 from darwinn_testbench.rtl.tile.bench import LINKS, RingRow, TileBench
 from hypothesis import strategies as st
 from nightly import check_cases, nightly_too
+from stimulus import Walk
 from tensor_stimulus import tables
 from tile_runs import rtl_tile
 from unit_cases import mesh_bus, narrow_to_wide, ring_bus, tensor_unit, wide_to_narrow
@@ -92,3 +93,30 @@ def test_units_at_once_see_the_same_memories_in_every_cycle(nightly: bool, ratio
         assert [name for name in expected if actual[name] != expected[name]] == []
 
     check_cases(f"tile in block RAM, ratio {ratio}", programs(), check, 60, nightly=nightly)
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+def test_of_two_ports_that_write_a_row_the_higher_one_has_it_all(channel: int) -> None:
+    """Its row ends behind its last word, though the other one's is longer."""
+    place, size, longer = 100, 2, 6
+    found = []
+    for tile in (rtl_tile(1), rtl_tile(RATIO)):
+        tile.reset()
+        tile.narrow[:], tile.wide[:] = 1, 2
+        # One that writes this row in each cycle, and one that waits at another until that is over.
+        for number, rows in ((channel, 200), (1 - channel, 1)):
+            name = ("RingConsumerA", "RingConsumerB")[number]
+            walk = Walk((rows, 1, 1, 1), (0, 0, 0, 0), base=place + (number != channel))
+            tile.give(build([(name, {**walk.fields(name, "wide_write"), "tiles": 1})]))
+            for _ in range(rows):
+                tile.send_row(RingRow((3,) * size, number))
+        read = Walk((longer, 4, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0))
+        fields = read.fields("NarrowToWide", "narrow_read") | {"row_loop": 1, "tiles": 1}
+        fields |= Walk((4, 1, 1, 1), (0, 0, 0, 0), base=place).fields("NarrowToWide", "wide_write")
+        tile.give(build([("NarrowToWide", fields)]))
+        found.append((tile.run(LIMIT), tile.wide.tobytes()))
+        assert tile.units_idle
+        first = place * chip.ROW_WORDS
+        row = tile.wide[first : first + chip.ROW_WORDS].tolist()
+        assert row == [3] * size + [2] * (chip.ROW_WORDS - size)
+    assert found[0] == found[1]
