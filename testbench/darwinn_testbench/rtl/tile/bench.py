@@ -198,9 +198,16 @@ class TileBench:
         return int(self._library.tile_rows_left(self._tile, channel))
 
     def rows_out(self) -> list[RingRow]:
-        """Rows that the tile has sent over the ring."""
+        """Rows that the tile has sent over the ring.
+
+        Raises:
+            TileFailure: one says that it has more words than there are.
+        """
         count = self._library.tile_rows_out(self._tile)
-        return [
-            RingRow(tuple(row.data[: row.words]), row.channel, row.targets, bool(row.token))
-            for row in self._library.tile_row_out(self._tile)[:count]
-        ]
+        return [_ring_row(row) for row in self._library.tile_row_out(self._tile)[:count]]
+
+
+def _ring_row(row: _Row) -> RingRow:
+    if row.words > chip.ROW_WORDS:
+        raise TileFailure(f"a row of {row.words} words")
+    return RingRow(tuple(row.data[: row.words]), row.channel, row.targets, bool(row.token))
