@@ -45,28 +45,29 @@ def _tile(*names: str) -> tuple[str, ...]:
 
 
 _UNITS = _tile(
-    "narrow_to_wide", "wide_to_narrow", "tile_fence", "ring_bus", "tensor_unit", "mesh_bus"
+    *("narrow_to_wide", "wide_to_narrow", "tile_fence", "ring_bus", "tensor_unit", "mesh_bus"),
+    "edges",
 )
 _ALL_OF_TILE = (*_UNITS, *_tile("every_unit", "arithmetic", "timing", "unit_latency"))
 
 NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("rtl/tile/mesh_bus.sv", _tile("mesh_bus")),
-    ("rtl/tile/narrow_to_wide.sv", _tile("narrow_to_wide")),
-    ("rtl/tile/wide_to_narrow.sv", _tile("wide_to_narrow")),
+    ("rtl/tile/mesh_bus.sv", _tile("edges", "mesh_bus")),
+    ("rtl/tile/narrow_to_wide.sv", _tile("edges", "narrow_to_wide")),
+    ("rtl/tile/wide_to_narrow.sv", _tile("edges", "wide_to_narrow")),
     ("rtl/tile/scale_bias_buffer.sv", _tile("wide_to_narrow", "tensor_unit")),
     ("rtl/tile/tile_[fq]*.sv", _tile("tile_fence")),
     ("rtl/tile/tile_array.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/tile/sync_flags.sv", _tile("tile_fence")),
-    ("rtl/tile/*_memory.sv", _tile("wide_to_narrow", "narrow_to_wide", "block_ram")),
+    ("rtl/tile/*_memory.sv", _tile("edges", "wide_to_narrow", "narrow_to_wide", "block_ram")),
     ("rtl/tile/memory_bank.sv", _tile("block_ram")),
-    ("rtl/tile/traversal.sv", _tile("wide_to_narrow", "narrow_to_wide", "tensor_unit")),
-    ("rtl/tile/watchers.sv", _tile("every_unit", "wide_to_narrow", "mesh_bus")),
+    ("rtl/tile/traversal.sv", _tile("edges", "wide_to_narrow", "narrow_to_wide", "tensor_unit")),
+    ("rtl/tile/watchers.sv", _tile("edges", "every_unit", "wide_to_narrow", "mesh_bus")),
     ("rtl/tile/tile.sv", _tile("every_unit")),
     ("rtl/tile/tensor_*.sv", _tile("tensor_unit")),
     ("rtl/tile/output_stage.sv", _tile("softfloat", "arithmetic", "tensor_unit")),
     ("rtl/pkg/float32_pkg.sv", _tile("softfloat", "arithmetic", "tensor_unit")),
-    ("rtl/ring/ring_consumer.sv", _tile("ring_bus")),
-    ("rtl/ring/ring_producer.sv", _tile("ring_bus")),
+    ("rtl/ring/ring_consumer.sv", _tile("edges", "ring_bus")),
+    ("rtl/ring/ring_producer.sv", _tile("edges", "ring_bus")),
     ("rtl/tile/*.sv", _ALL_OF_TILE),
     ("rtl/pkg/tile_pkg.sv", _ALL_OF_TILE),
     ("rtl/pkg/float32_pkg.sv", _ALL_OF_TILE),

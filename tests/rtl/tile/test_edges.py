@@ -1,0 +1,159 @@
+"""What random instructions seldom meet, of each unit of a tile that moves words: every watcher at
+every depth, let pass exactly as often as it waits or once less, and every bit of an address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import pytest
+from darwinn_sim import chip
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_testbench.rtl.tile.bench import LINKS, RingRow
+from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
+from slow_model.memory import Core
+from slow_model.traversal import walk
+from stimulus import Walk
+from tile_units import TileAndModel
+
+ROWS, WORDS = chip.WIDE_ROWS, chip.NARROW_BYTES // 4
+ARRIVING = 8
+"""Words or rows that come for a unit."""
+
+Fields = dict[str, Any]
+
+
+class _NoCore(Core):
+    def __init__(self) -> None:
+        self.flags = [0] * 9
+
+
+@dataclass
+class Done:
+    """Whether an instruction ends, and what it sends meanwhile."""
+
+    ends: bool
+    rows: list[list[bytes]] = field(default_factory=list)
+    words: dict[int, list[bytes]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """An instruction; the places that the traversals of its sides have; what the slow model makes
+    of it, which gives the RTL what arrives meanwhile."""
+
+    name: str
+    places: dict[str, int]
+    run: Callable[[TileAndModel, Fields], Done]
+
+    def fields(self, counts: tuple[int, ...], bases: dict[str, int]) -> Fields:
+        """Those of traversals of ``counts`` elements, one behind another; all else is off."""
+        known = BY_NAME[self.name].fields
+        found: Fields = {f.name: [0] * f.count if f.count > 1 else 0 for f in known}
+        loops = {f.name.removesuffix("_limit"): f.count for f in known}
+        for side, name in enumerate(self.places):
+            inner = [1, 2, 4][: len(counts)]
+            pad = loops[name] - len(counts)
+            walked = Walk(
+                (*counts, *[1] * pad), (*inner, *[0] * pad), base=bases.get(name, 100 + 50 * side)
+            )
+            found |= walked.fields(self.name, name)
+        return {name: value for name, value in found.items() if name not in ("opcode", "tiles")}
+
+
+def _produce(pair: TileAndModel, fields: Fields) -> Done:
+    rows, ends = ring_bus.send(pair.slow, {}, _NoCore(), fields, 1 << 16)
+    return Done(ends, rows)
+
+
+def _consume(channel: int) -> Callable[[TileAndModel, Fields], Done]:
+    def run(pair: TileAndModel, fields: Fields) -> Done:
+        rows = [[(64 * k + w).to_bytes(4, "little") for w in range(64)] for k in range(ARRIVING)]
+        for row in rows:
+            pair.rtl.send_row(RingRow(_numbers(row), channel))
+        return Done(ring_bus.consume(pair.slow, fields, channel, rows))
+
+    return run
+
+
+def _mesh(link: int, name: str) -> Unit:
+    def run(pair: TileAndModel, fields: Fields) -> Done:
+        words = [bytes([link, k, 3, 4]) for k in range(ARRIVING)]
+        for word in _numbers(words):
+            pair.rtl.send_word(link, word)
+        sent, sending_ends = mesh_bus.send(pair.slow, name, fields)
+        ends = mesh_bus.receive(pair.slow, name, fields, words) and sending_ends
+        return Done(ends, words={link: sent})
+
+    return Unit(name, {"narrow_read": WORDS, "narrow_write": WORDS}, run)
+
+
+def _numbers(words: list[bytes]) -> tuple[int, ...]:
+    return tuple(int.from_bytes(word, "little") for word in words)
+
+
+UNITS = (
+    Unit("RingProducer", {"wide_read": ROWS}, _produce),
+    Unit("RingConsumerA", {"wide_write": ROWS}, _consume(0)),
+    Unit("RingConsumerB", {"wide_write": ROWS}, _consume(1)),
+    Unit(
+        "NarrowToWide",
+        {"narrow_read": WORDS, "wide_write": ROWS},
+        lambda pair, fields: Done(narrow_to_wide.run(pair.slow, fields)),
+    ),
+    Unit(
+        "WideToNarrow",
+        {"wide_read": ROWS, "narrow_write": WORDS},
+        lambda pair, fields: Done(wide_to_narrow.run(pair.slow, fields)),
+    ),
+    *(_mesh(link, name) for link, name in enumerate(mesh_bus.DIRECTIONS)),
+)
+
+units = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+
+
+def check(unit: Unit, fields: Fields, flags: dict[int, int]) -> bool:
+    """Both do the same; whether the instruction ends."""
+    pair = TileAndModel(flags)
+    done = unit.run(pair, fields)
+    pair.give(unit.name, fields)
+    pair.run()
+    assert pair.rtl.idle == done.ends, "end of the instruction"
+    assert [row.words for row in pair.rtl.rows_out()] == [_numbers(row) for row in done.rows]
+    for link in range(LINKS):
+        assert tuple(pair.rtl.words_out(link)) == _numbers(done.words.get(link, []))
+    return done.ends
+
+
+@units
+def test_a_watcher_waits_once_for_each_of_its_blocks(unit: Unit) -> None:
+    plain = unit.fields((2, 2, 2), {})
+    watchers = len(plain["watcher_valid"])
+    depths = range(1 << BY_NAME[unit.name].field("watcher_depth").width)
+    for watcher, depth, (side, name) in product(range(watchers), depths, enumerate(unit.places)):
+        blocks = sum(depth in element.begins for element in walk(plain, name))
+        flag = (len(depths) * watcher + depth) % chip.TILE_FLAGS
+        one = [int(each == watcher) for each in range(watchers)]
+        fields = {
+            **plain,
+            "watcher_valid": one,
+            "watcher_flag": [flag * each for each in one],
+            "watcher_depth": [depth * each for each in one],
+            "watcher_expected": [5 * each for each in one],
+            "watcher_stride": [3 * each for each in one],
+            "watcher_side": [side * each for each in one],
+        }
+        enough = 5 + 3 * (blocks - 1)
+        assert check(unit, fields, {flag: enough})
+        assert not check(unit, fields, {flag: enough - 1})
+
+
+@units
+def test_every_bit_of_an_address_counts(unit: Unit) -> None:
+    for name, places in unit.places.items():
+        bits = [1 << bit for bit in range(places.bit_length())]
+        for base in {0, places - 2, *bits, *(bit - 1 for bit in bits)}:
+            if base + 2 <= places:
+                assert check(unit, unit.fields((2,), {name: base}), {})
