@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.rtl.tile.bench import LINKS, RingRow
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
@@ -157,3 +158,24 @@ def test_every_bit_of_an_address_counts(unit: Unit) -> None:
         for base in {0, places - 2, *bits, *(bit - 1 for bit in bits)}:
             if base + 2 <= places:
                 assert check(unit, unit.fields((2,), {name: base}), {})
+
+
+@units
+def test_a_reset_at_any_moment_leaves_nothing_behind(unit: Unit) -> None:
+    """Of an instruction with a double buffer, whose side goes on to the next where flag 16 guards
+    it."""
+    fields = unit.fields((2, 2), {}) | {f"{name}_double_offset": 300 for name in unit.places}
+    fields |= {f"{name}_double_start": 1 for name in unit.places}
+    watchers = len(fields["watcher_valid"])
+    fields["watcher_valid"] = [1] + [0] * (watchers - 1)
+    fields["watcher_flag"] = [int(TileFlag.RING_BUS_WRITE)] * watchers
+    fields["watcher_depth"] = [3] * watchers
+    whole = TileAndModel({})
+    unit.run(whole, fields)
+    whole.give(unit.name, fields)
+    for cycles in range(whole.run() + 1):
+        broken_off = TileAndModel({})
+        unit.run(broken_off, fields)
+        broken_off.give(unit.name, fields)
+        broken_off.rtl.run(cycles)
+        assert check(unit, fields, {})
