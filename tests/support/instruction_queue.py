@@ -14,6 +14,7 @@ RING, STATUS = 0x0100_0000, 0x0007_3000
 """Device addresses, one of each half of the page table; RING_PLACE and STATUS_PLACE are the bus
 addresses of their pages."""
 RING_PLACE, STATUS_PLACE = 0x3000, 0x5000
+STATUS_BYTES = 16
 CHUNKS = 0x8000
 """Where chunks are, on the bus and from the window's base on."""
 WINDOW = 1 << 63
@@ -43,6 +44,7 @@ class Queue:
         self.bench = environment.bench
         self.read, self.write = environment.registers.read, environment.registers.write
         self.memory = environment.memory
+        self.guards = self.around_the_status()
 
     async def open(self, settings: Mapping[str, int], *, pages: bool = True) -> None:
         """Reset, map the pages of ring and status block, and write ``settings``."""
@@ -50,12 +52,16 @@ class Queue:
         self.memory.data[:] = self.bench.random.randbytes(MEMORY_BYTES)
         self.memory.bad_words = frozenset()
         self.memory.set_pressure(0.0)
-        table = register("page_table").offset
+        self.guards = self.around_the_status()
         for address, place in ((RING, RING_PLACE), (STATUS, STATUS_PLACE)):
-            entry = table + 8 * (address >> 12)
-            await self.environment.registers_agent.write_offset(entry, place | VALID * pages)
+            await self.map(address, place, valid=pages)
         for name, value in settings.items():
             await self.write(name, value)
+
+    async def map(self, address: int, place: int, *, valid: bool = True) -> None:
+        """Have the page of a device address at ``place`` on the bus."""
+        entry = register("page_table").offset + 8 * (address >> 12)
+        await self.environment.registers_agent.write_offset(entry, place | VALID * valid)
 
     def post(self, place: int, address: int, size: int) -> None:
         """Fill descriptor ``place`` of the ring."""
@@ -85,9 +91,16 @@ class Queue:
         found: tuple[int, ...] = struct.unpack_from("<IIQ", self.memory.data, STATUS_PLACE)
         return found
 
+    def around_the_status(self) -> tuple[bytes, bytes]:
+        """Guard bytes before and behind the status block: more than a word of the widest bus."""
+        end = STATUS_PLACE + STATUS_BYTES
+        data = self.memory.data
+        return bytes(data[STATUS_PLACE - 64 : STATUS_PLACE]), bytes(data[end : end + 64])
+
     async def told(self, head: int, limit: int = LIMIT) -> None:
         """Wait until the host has been told that ``head`` is reached, by block and by interrupt."""
         await self.bench.until(lambda: self.status() == (head, 0, 0), "the status block", limit)
         await self.bench.until(
             lambda: bool(self.environment.interrupts.lines & 0x10), "the queue's line", limit
         )
+        assert self.around_the_status() == self.guards, "written beside the status block"

@@ -8,10 +8,21 @@ from dataclasses import dataclass, field
 import pyuvm
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
-from instruction_queue import CHUNKS, GOOD, RING, RING_PLACE, STATUS, STATUS_PLACE, WINDOW, Queue
+from instruction_queue import (
+    CHUNKS,
+    GOOD,
+    LIMIT,
+    RING,
+    RING_PLACE,
+    STATUS,
+    STATUS_PLACE,
+    WINDOW,
+    Queue,
+)
 
 INBOUND, EXTENDED, BAD_CONFIGURATION, INVALID, LENGTH_0 = 1, 2, 1 << 5, 1 << 9, 1 << 13
 READ_RESPONSE, WRITE_RESPONSE = 2, 4
+ADDRESS_BITS = 40
 
 
 @pyuvm.test()
@@ -21,8 +32,8 @@ class RingOfChunks(DmaTest):
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         queue, random = Queue(environment), self.bench.random
-        for pressure in (0.0, 0.5):
-            await queue.open(GOOD)
+        for pressure, block in ((0.0, STATUS), (0.5, WINDOW + STATUS_PLACE)):
+            await queue.open({**GOOD, "instruction_queue_status_block_base": block})
             queue.memory.set_pressure(pressure)
             size, tail, taken = GOOD["instruction_queue_size"], 0, 0
             posted: list[bytes] = []
@@ -102,7 +113,8 @@ class QueueErrors(DmaTest):
             await queue.open({**GOOD, **wrong.settings}, pages=wrong.pages)
             if wrong.bad_place >= 0:
                 queue.memory.bad_words = frozenset((wrong.bad_place // queue.memory.word_bytes,))
-            queue.post(0, WINDOW + CHUNKS, wrong.size)
+            for place in range(GOOD["instruction_queue_size"]):
+                queue.post(place, WINDOW + CHUNKS, 40 if place else wrong.size)
             await queue.write("instruction_queue_tail", wrong.tail)
             if wrong.gives:
                 await queue.take()
@@ -114,11 +126,64 @@ class QueueErrors(DmaTest):
             if not wrong.gives:
                 assert not int(self.bench.dut.queue2core_chunk_waits.value), wrong
             if wrong.register == "hib_error_status":
-                assert await queue.read("hib_first_error_status") == wrong.reported, wrong
+                await self.reports_another_behind(queue, wrong)
             off = (
                 wrong.reported == BAD_CONFIGURATION or "instruction_queue_control" in wrong.settings
             )
             assert await queue.read("instruction_queue_status") == int(not off), wrong
+
+    async def reports_another_behind(self, queue: Queue, wrong: Wrong) -> None:
+        """The first error stays the first; and what is cleared comes only with another error."""
+        assert await queue.read("hib_first_error_status") == wrong.reported, wrong
+        await queue.write("instruction_queue_tail", 7)
+        await self.bench.cycles(4)
+        assert await queue.read("hib_error_status") == wrong.reported | INVALID, wrong
+        assert await queue.read("hib_first_error_status") == wrong.reported, wrong
+        await queue.write("hib_error_status", 0)
+        await self.bench.cycles(20)
+        assert await queue.read("hib_error_status") == 0, wrong
+
+
+@pyuvm.test()
+class AnyAddress(DmaTest):
+    """Every bit of a page's address reaches the bus, and so does every bit of an offset in the
+    window."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, first = Queue(environment), MEMORY_BYTES.bit_length() - 1
+        for bit in range(first, ADDRESS_BITS):
+            place = RING_PLACE | 1 << bit
+            for base in (RING, WINDOW + place):
+                await self.reads(queue, base, place)
+
+    async def reads(self, queue: Queue, base: int, place: int) -> None:
+        """A queue at ``base``, which pages may map to ``place``, reads there."""
+        dut = self.bench.dut
+        window = {"harness_window_size": 1 << ADDRESS_BITS}
+        await queue.open({**window, **GOOD, "instruction_queue_base": base})
+        queue.memory.set_pressure(1.0)
+        await queue.map(RING, place)
+        await queue.write("instruction_queue_tail", 1)
+        await self.bench.until(lambda: bool(dut.m_axi_arvalid.value), "a read", LIMIT)
+        assert int(dut.m_axi_araddr.value) == place, f"{base:#x} is at {place:#x}"
+
+
+@pyuvm.test()
+class OnTheBus(DmaTest):
+    """What is on the bus stays as it is, whatever the host writes meanwhile."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut = Queue(environment), self.bench.dut
+        await queue.open(GOOD)
+        queue.post(0, WINDOW + CHUNKS, 40)
+        queue.memory.set_pressure(1.0)
+        await queue.write("instruction_queue_tail", 1)
+        await self.bench.until(lambda: bool(dut.m_axi_arvalid.value), "a read", LIMIT)
+        await queue.map(RING, STATUS_PLACE)
+        await self.bench.cycles(4)
+        assert dut.m_axi_arvalid.value and int(dut.m_axi_araddr.value) == RING_PLACE
+        queue.memory.set_pressure(0.0)
+        assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 40]
 
 
 @pyuvm.test()

@@ -19,6 +19,8 @@ TESTS = (
     "ToldBehindTheBlock",
     "StoppedUntilOff",
     "LongRing",
+    "AnyAddress",
+    "OnTheBus",
 )
 
 failed = shared_simulation("queue_tests", TESTS)
