@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from darwinn_sim import chip
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build
 from darwinn_sim.timing.description import chip_description
+from exact_waits import exact_waits
 from nightly import check_cases, nightly_too
 from slow_model import input_pop as slow_pop
 from slow_model import ring_bus as slow_ring
@@ -107,6 +109,30 @@ def check_outfeed(case: tuple[dict[str, Any], int, dict[int, int]]) -> None:
     both.compare(400 + ROW_CYCLES * len(sent) + 2 * len(walk(fields, "buffer")))
     both.compare_output()
     assert both.rtl.idle == ended
+
+
+def _blocks(name: str) -> tuple[dict[str, Any], Callable[[str, int], int]]:
+    """Fields of an instruction of eight elements that produces nothing, and how many blocks of a
+    depth there are."""
+    fields = Walk((2, 2, 2), (1, 2, 4)).fields(name, "buffer")
+    fields |= {"producer_increment": 0, "producer_depth": 0}
+    elements = walk(fields, "buffer")
+    return fields, lambda _, depth: sum(depth in each.begins for each in elements)
+
+
+def test_a_watcher_waits_once_for_each_of_its_blocks() -> None:
+    pop, begins = _blocks("PopInput")
+    stream = bytes(range(8 * slow_pop.UNIT_BYTES[1]))
+    for wait in exact_waits("PopInput", ["buffer"], chip.SCALAR_FLAGS, begins):
+        check_pop((pop | {"fifo": 1} | wait.fields, wait.flags, stream))
+    infeed, begins = _blocks("RingInfeed")
+    off = {"token_producer_increment": 0, "token_producer_depth": 0, "sync_increment": 1}
+    infeed |= off | {"fifo": 2, "row_words": 7, "consumer_b": 0}
+    for wait in exact_waits("RingInfeed", ["buffer"], chip.SCALAR_FLAGS, begins):
+        check_infeed((infeed | wait.fields, wait.flags))
+    outfeed, begins = _blocks("RingOutfeed")
+    for wait in exact_waits("RingOutfeed", ["buffer"], chip.SCALAR_FLAGS, begins):
+        check_outfeed((outfeed | {"row_words": 15, "to_host": 0} | wait.fields, 1, wait.flags))
 
 
 def test_a_full_outfeed_holds_the_ring() -> None:

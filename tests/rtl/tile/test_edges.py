@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.rtl.tile.bench import LINKS, RingRow
+from exact_waits import exact_waits
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
 from slow_model.memory import Core
 from slow_model.traversal import walk
@@ -131,24 +131,12 @@ def check(unit: Unit, fields: Fields, flags: dict[int, int]) -> bool:
 @units
 def test_a_watcher_waits_once_for_each_of_its_blocks(unit: Unit) -> None:
     plain = unit.fields((2, 2, 2), {})
-    watchers = len(plain["watcher_valid"])
-    depths = range(1 << BY_NAME[unit.name].field("watcher_depth").width)
-    for watcher, depth, (side, name) in product(range(watchers), depths, enumerate(unit.places)):
-        blocks = sum(depth in element.begins for element in walk(plain, name))
-        flag = (len(depths) * watcher + depth) % chip.TILE_FLAGS
-        one = [int(each == watcher) for each in range(watchers)]
-        fields = {
-            **plain,
-            "watcher_valid": one,
-            "watcher_flag": [flag * each for each in one],
-            "watcher_depth": [depth * each for each in one],
-            "watcher_expected": [5 * each for each in one],
-            "watcher_stride": [3 * each for each in one],
-            "watcher_side": [side * each for each in one],
-        }
-        enough = 5 + 3 * (blocks - 1)
-        assert check(unit, fields, {flag: enough})
-        assert not check(unit, fields, {flag: enough - 1})
+
+    def begins(traversal: str, depth: int) -> int:
+        return sum(depth in element.begins for element in walk(plain, traversal))
+
+    for wait in exact_waits(unit.name, tuple(unit.places), chip.TILE_FLAGS, begins):
+        assert check(unit, {**plain, **wait.fields}, wait.flags) == wait.passes
 
 
 @units
