@@ -30,6 +30,10 @@ def rtl_chip() -> Any:
     return ChipPlayer(seed=2026)
 
 
+_FIRST = 13
+"""Places at which streams begin: not all of them are multiples of a power of two."""
+
+
 class ScalarSide:
     """The RTL's scalar side and a slow core, with the same random memories and flags."""
 
@@ -56,10 +60,11 @@ class ScalarSide:
         self.rtl.hand_over(name, build([(name, fields)]), fields["tiles"])
 
     def stream(self, fifo: int, data: bytes) -> None:
-        """Send ``data`` as the input stream of a PopInput."""
-        self._host = np.frombuffer(data, np.uint8).copy()
+        """Send ``data`` as the input stream of a PopInput, from any place in a word of the bus on."""
+        first = len(data) % _FIRST
+        self._host = np.frombuffer(bytes(first) + data, np.uint8).copy()
         self.rtl.map(0, self._host.ctypes.data, self._host.size)
-        self.rtl.descriptor(TAGS[fifo], 1 << 63, len(data))
+        self.rtl.descriptor(TAGS[fifo], (1 << 63) + first, len(data))
 
     def collect(self, size: int) -> None:
         """Take ``size`` output bytes, between guards."""

@@ -12,9 +12,9 @@ from darwinn_sim.isa.table import BY_NAME
 
 _EXPECTED = 0x1234
 _STRIDES = (0x5555, 0x2AAA)
-_EVERY_BIT = ((-1, 0xFFFF, True), (1, 0, False))
+_EACH_FLAG = ((-1, 0xFFFF, True), (1, 0, False), (5, 5, True))
 """What is awaited, the flag, and whether it passes: were any bit of the flag 0 or 1, it would not,
-or would."""
+or would; and were it another flag, of which all are 0, it would not either."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def exact_waits(
             yield Wait(fields, flag, enough - 1, passes=False)
     for flag in range(flags):
         watcher, (side, _) = places[flag % len(places)]
-        for expected, value, passes in _EVERY_BIT:
+        for expected, value, passes in _EACH_FLAG:
             fields = _fields(name, watcher, side, flag, depths[-1], expected, 0)
             yield Wait(fields, flag, value, passes)
 

@@ -122,9 +122,10 @@ def _blocks(name: str) -> tuple[dict[str, Any], Callable[[str, int], int]]:
 
 def test_a_watcher_waits_once_for_each_of_its_blocks() -> None:
     pop, begins = _blocks("PopInput")
-    stream = bytes(range(8 * slow_pop.UNIT_BYTES[1]))
-    for wait in exact_waits("PopInput", ["buffer"], chip.SCALAR_FLAGS, begins):
-        check_pop((pop | {"fifo": 1} | wait.fields, wait.flags, stream))
+    for fifo, size in enumerate(slow_pop.UNIT_BYTES):
+        stream = bytes(k % 251 for k in range(8 * size))
+        for wait in exact_waits("PopInput", ["buffer"], chip.SCALAR_FLAGS, begins):
+            check_pop((pop | {"fifo": fifo} | wait.fields, wait.flags, stream))
     infeed, begins = _blocks("RingInfeed")
     off = {"token_producer_increment": 0, "token_producer_depth": 0, "sync_increment": 1}
     infeed |= off | {"fifo": 2, "row_words": 7, "consumer_b": 0}
