@@ -81,17 +81,40 @@ class Chip:
         return int(self.rtl.tile_flags[tile, flag])
 
 
+SENDER_ROWS = 5
+"""Where the rows that a tile sends stand in its wide memory."""
+
+
+def _send(playing: Chip, sender: int | None, row: int, channel: int) -> None:
+    """Send a row to tile 0: the infeed does, or a tile that has it."""
+    if sender is None:
+        playing.infeed(row, 1, channel)
+    else:
+        fields = {"wide_read_base": SENDER_ROWS + row, "targets": 1, "consumer_b": channel}
+        playing.give("RingProducer", fields, 1 << sender)
+
+
+@pytest.mark.parametrize("sender", [None, 2, 15])
 @pytest.mark.parametrize("full", [0, 1])
-def test_rows_wait_for_room_on_their_own_channel(full: int) -> None:
+def test_rows_wait_for_room_on_their_own_channel(full: int, sender: int | None) -> None:
     """While nobody takes the row on one channel, the other goes on, and no row is lost."""
     playing, free = Chip(), 1 - full
     flags = (TileFlag.RING_BUS_READ_A, TileFlag.RING_BUS_READ_B)
-    playing.infeed(0, 1, full)
+    if sender is not None:
+        playing.consume(sender, 0, 3, base=SENDER_ROWS)
+        for row in range(3):
+            playing.infeed(row, 1 << sender)
+        # The tile beside it has sent on the channel that is free, to where there is room.
+        elsewhere = {"targets": OUTFEED, "consumer_b": free}
+        playing.give("RingProducer", elsewhere, 1 << (sender ^ 1))
+        playing.collect(1)
+        playing.rtl.settle()
+    _send(playing, sender, 0, full)
     playing.consume(0, free, 1, base=100)
-    playing.infeed(1, 1, free)
+    _send(playing, sender, 1, free)
     playing.rtl.run(400)
     assert playing.flag(0, flags[free]) == 1
-    playing.infeed(2, 1, full)  # there is no room for it yet
+    _send(playing, sender, 2, full)  # there is no room for it yet
     playing.rtl.run(400)
     playing.consume(0, full, 2, base=101)
     playing.rtl.run(400)
@@ -101,6 +124,29 @@ def test_rows_wait_for_room_on_their_own_channel(full: int) -> None:
     playing.collect(3)
     playing.rtl.settle()
     assert playing.collected(3) == [1, 0, 2]
+
+
+@pytest.mark.parametrize("outfeed", [0, 1])
+@pytest.mark.parametrize("channel", [0, 1])
+def test_a_token_counts_for_the_core_too(channel: int, outfeed: int) -> None:
+    """On the flag of its channel, and of channel B on that of A as well if it goes to the outfeed:
+    docs/chip-facts.md."""
+    playing = Chip()
+    _rows_in_tiles(playing, [3])
+    before = playing.rtl.scalar_flags.copy()
+    playing.consume(1, channel, 1, base=7)
+    counts = {"token_producer_increment": 1, "token_producer_depth": 0, "consumer_b": channel}
+    targets = 2 | OUTFEED * outfeed
+    playing.give("RingProducer", counts | {"wide_read_base": 5, "targets": targets}, 1 << 3)
+    if outfeed:
+        playing.collect(1)
+    playing.rtl.settle()
+    wanted = {
+        ScalarFlag.RING_PRODUCER_A: outfeed or not channel,
+        ScalarFlag.RING_PRODUCER_B: channel,
+    }
+    for flag, count in wanted.items():
+        assert playing.rtl.scalar_flags[flag] == before[flag] + count, flag.name
 
 
 def _rows_in_tiles(playing: Chip, tiles: list[int]) -> None:
