@@ -64,14 +64,14 @@ def failures(
     return dict.fromkeys(tests, "")
 
 
-def shared_simulation(module: str, tests: Sequence[str]) -> Any:
+def shared_simulation(module: str, tests: Sequence[str], *, data_bytes: int = 8) -> Any:
     """A fixture of these tests of a cocotb module, which share a simulation: of each, why it has
     failed."""
 
     @pytest.fixture(scope="module")
     def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         work = tmp_path_factory.mktemp(module)
-        return failures(design(DataBytes=8), module, tests, work, seed=1)
+        return failures(design(DataBytes=data_bytes), module, tests, work, seed=1)
 
     return failed
 

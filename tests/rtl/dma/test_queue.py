@@ -24,11 +24,19 @@ TESTS = (
 )
 
 failed = shared_simulation("queue_tests", TESTS)
+failed_on_a_wide_bus = shared_simulation("queue_tests", TESTS, data_bytes=32)
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_queue(test: str, failed: dict[str, str]) -> None:
     assert not failed[test], failed[test]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("test", TESTS)
+def test_queue_on_a_bus_of_32_bytes(test: str, failed_on_a_wide_bus: dict[str, str]) -> None:
+    """Descriptors and the status block are a part of a word."""
+    assert not failed_on_a_wide_bus[test], failed_on_a_wide_bus[test]
 
 
 @pytest.mark.parametrize(
