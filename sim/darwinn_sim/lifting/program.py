@@ -19,7 +19,8 @@ from darwinn_sim.lifting.kernels import StepRoom, room_of
 from darwinn_sim.lifting.slots import Slots
 from darwinn_sim.lifting.stages import Stage, stages
 from darwinn_sim.lifting.steps import Matrix, planned
-from darwinn_sim.lifting.walk import CONSTANTS, STALE, NotLifted, Walked, walk
+from darwinn_sim.lifting.tape import CONSTANTS
+from darwinn_sim.lifting.walk import STALE, NotLifted, Walked, walk
 
 MOST_INPUTS = 64
 """Inputs that go through a program at once, in one thread."""
@@ -58,6 +59,7 @@ class LiftedProgram:
         steps = self._plan.steps
         columns = (steps["columns"] + steps["others"]).astype(np.int64)
         self._work = int((steps["positions"] * columns * steps["lanes"]).sum())
+        self._work += len(self._plan.operations)
         self.slots = slots.total
         """Bytes of each input that there are at once."""
         self._rooms: list[_Room] = []

@@ -28,7 +28,8 @@ from darwinn_sim.kernel.compiled import compiled, copy, inner
 from darwinn_sim.kernel.instructions import Loop, Scalar, ScalarFence
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records
-from darwinn_sim.units import scalar_alu
+from darwinn_sim.units import scalar_alu, scalar_notes
+from darwinn_sim.units.identities import Notes
 from darwinn_sim.units.tables import Dispatch, Tables
 
 BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, HANDS_OVER = range(9)
@@ -75,7 +76,7 @@ def lower_dispatch(columns: Columns, rows: int) -> Records[Dispatch]:
 
 
 @compiled
-def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
+def run(core: state.Core, tables: Tables, stop_pc: int, notes: Notes) -> int:
     """Execute up to an instruction that others have to take, or something else that stops it.
 
     It stops before the bundle at ``stop_pc``, too.
@@ -96,27 +97,31 @@ def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
         _hand_over(core, tables, tables.at[core.pc])
         if core.handed.kind != Handover.NOTHING:
             return HANDS_OVER
-        if pass_on(core, tables) != NEXT:
+        if pass_on(core, tables, notes) != NEXT:
             return FAULT
 
 
 @compiled
-def pass_on(core: state.Core, tables: Tables) -> int:
+def pass_on(core: state.Core, tables: Tables, notes: Notes) -> int:
     """Go on behind an instruction, with what it does to the core itself; ``NEXT`` or a reason."""
     pc = core.pc
     end = following(tables, pc)
     kind = core.handed.kind
     instruction = core.handed.instruction
     if tables.opcode[instruction] == _SCALAR:
-        _scalar(core, tables.scalar[core.handed.row])
-    elif kind == Handover.NOTHING:
-        _execute(core, tables, instruction, end)
-    elif tables.opcode[instruction] == _HALT:
-        core.halted = 1
+        _scalar(core, tables.scalar[core.handed.row], notes)
     else:
-        if kind == Handover.DISPATCH:
-            _check_base(core, tables.dispatch[instruction])
-        _advance(core, end)
+        common = tables.dispatch[instruction]
+        if common.gate:
+            _decide(core, common.predicate)
+        if kind == Handover.NOTHING:
+            _execute(core, tables, instruction, end)
+        elif tables.opcode[instruction] == _HALT:
+            core.halted = 1
+        else:
+            if kind == Handover.DISPATCH:
+                _check_base(core, common)
+            _advance(core, end)
     core.steps += 1
     core.bundles += end - pc
     core.work += 1
@@ -273,7 +278,7 @@ def _memory_address(core: state.Core, address: int | np.int64) -> int | np.int64
 
 
 @inner
-def _scalar(core: state.Core, bundle: Scalar) -> None:
+def _scalar(core: state.Core, bundle: Scalar, notes: Notes) -> None:
     """Execute a scalar bundle; a word that is pushed has been taken by then."""
     if bundle.gate:
         _decide(core, bundle.predicate)
@@ -283,8 +288,8 @@ def _scalar(core: state.Core, bundle: Scalar) -> None:
         copy(core.operands_written, 0, core.registers_written, 0, chip.SCALAR_REGISTERS)
         _store_slot(core, bundle, registers)
         _load_slot(core, bundle, registers)
-        _alu_slot(core, bundle, registers)
-        _function_slot(core, bundle, registers)
+        _alu_slot(core, bundle, registers, notes)
+        _function_slot(core, bundle, registers, notes)
     _advance(core, core.pc + 1)
 
 
@@ -326,7 +331,6 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
     )
     order.goes_on(core, clocks.CORE, core.handed.instruction)
     order.reads(core, clocks.CORE, clocks.SCALAR_BASE + int(address))
-    core.unwritten_loads += core.memory_written[address] != state.ALL_BITS
     core.registers[bundle.load_register] = core.memory[address]
     core.registers_written[bundle.load_register] = core.memory_written[address]
     if operation == LoadOperation.POST_INCREMENT:
@@ -334,7 +338,9 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
 
 
 @inner
-def _alu_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
+def _alu_slot(
+    core: state.Core, bundle: Scalar, registers: NDArray[np.uint32], notes: Notes
+) -> None:
     operation = bundle.alu_op
     if operation == AluOperation.NONE:
         return
@@ -357,17 +363,10 @@ def _alu_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -
     if same and (operation == AluOperation.SUBTRACT or operation == AluOperation.XOR):
         written = state.ALL_BITS
     core.registers_written[bundle.alu_destination] = written
-    if operation >= AluOperation.TO_FLOAT:
-        core.immediate[0] = b
-        x = registers.view(np.float32)[bundle.alu_a]
-        y = core.immediate.view(np.float32)[0]
-        if operation == AluOperation.TO_INTEGER:
-            core.registers[bundle.alu_destination] = np.uint32(np.int64(np.rint(y)))
-        else:
-            value = scalar_alu.float_alu(operation, x, y, b)
-            core.registers.view(np.float32)[bundle.alu_destination] = value
-    else:
-        core.registers[bundle.alu_destination] = scalar_alu.integer_alu(operation, a, b)
+    core.registers[bundle.alu_destination] = scalar_alu.result(operation, a, b)
+    if written != state.ALL_BITS:
+        words = (a, a_written, b, b_written)
+        scalar_notes.note(core, bundle.alu_destination, operation, *words, notes)
 
 
 @inner
@@ -392,20 +391,21 @@ def _decide(core: state.Core, predicate: int) -> None:
 
 
 @inner
-def _function_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
+def _function_slot(
+    core: state.Core, bundle: Scalar, registers: NDArray[np.uint32], notes: Notes
+) -> None:
     if bundle.function_op == ScalarFunction.NONE:
         return
-    x = registers.view(np.float32)[bundle.function_source]
+    x = registers[bundle.function_source]
     written = core.operands_written[bundle.function_source] == state.ALL_BITS
+    operation = scalar_alu.FUNCTION + bundle.function_op
     core.registers_written[bundle.function_destination] = (
         state.ALL_BITS if written else np.uint32(0)
     )
-    if bundle.function_op == ScalarFunction.RECIPROCAL:
-        value = np.float32(np.float32(1) / x)
-    else:
-        # By way of float64, so that every machine's library rounds to the same float32.
-        value = np.float32(np.exp2(np.float64(x)))
-    core.registers.view(np.float32)[bundle.function_destination] = value
+    core.registers[bundle.function_destination] = scalar_alu.result(operation, x, np.uint32(0))
+    if not written:
+        words = (x, np.uint32(0), np.uint32(0), state.ALL_BITS)
+        scalar_notes.note(core, bundle.function_destination, operation, *words, notes)
 
 
 @compiled

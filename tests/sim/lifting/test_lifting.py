@@ -12,10 +12,9 @@ from changed_programs import changed
 from corpus_models import MODELS, model_of
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.lifting import kernels, program, stages
+from darwinn_sim.lifting import codes, kernels, program, stages
 from darwinn_sim.lifting.program import lift
 from darwinn_sim.lifting.walk import NotLifted
-from darwinn_sim.units import identities
 from darwinn_testbench.compiler.network import Sample, random_convolution, random_dense
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,14 +145,14 @@ def test_what_is_gathered_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch, bo
 @given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=50))
 def test_a_byte_is_known_from_its_octets(drawn: list[int]) -> None:
     numbers = np.array([*drawn, 0, 65791, 65792, 65793, (1 << 24) - 257, (1 << 24) - 256])
-    needed = identities.octets_needed(int(numbers.max()) + 1)
-    codes = np.zeros(len(numbers), np.int32)
+    needed = codes.octets_needed(int(numbers.max()) + 1)
+    found = np.zeros(len(numbers), np.int32)
     for k in range(needed):
-        identities.add_octets(codes, identities.octets(numbers, 8 * k), 8 * k)
-    identities.identify(codes, needed, 256)
-    assert codes.tolist() == (numbers + 256).tolist()
+        codes.add_octets(found, codes.octets(numbers, 8 * k), 8 * k)
+    codes.identify(found, needed, 256)
+    assert found.tolist() == (numbers + 256).tolist()
     constants = np.zeros(256, np.int32)
     for k in range(needed):
-        identities.add_octets(constants, np.arange(256).astype(np.uint8), 8 * k)
-    identities.identify(constants, needed, 256)
+        codes.add_octets(constants, np.arange(256).astype(np.uint8), 8 * k)
+    codes.identify(constants, needed, 256)
     assert constants.tolist() == list(range(256))
