@@ -216,10 +216,9 @@ class ProgramRun:
 
     def _run_chip(self) -> int:
         """Let the chip go on until it needs the host; a reason of ``scalar_core``."""
-        seen = self.observer.seen
         if self.device.dma_only:
-            return core_alone.run(self.core, self.program.tables, self.observer.stop_pc, seen.notes)
-        state_of_chip = (self.core, self.tiles, self.program.tables, seen)
+            return core_alone.run(self.core, self.program.tables, self.observer.stop_pc)
+        state_of_chip = (self.core, self.tiles, self.program.tables, self.observer.seen)
         if self._order is not None:
             return random_schedule.run(*state_of_chip, self._order.record)
         return schedule.run(*state_of_chip)

@@ -198,6 +198,18 @@ class HardwareLoop(Record):
     left: int
 
 
+class Computed(Record):
+    """What a slot of a scalar bundle has computed from data: an operation (``scalar_alu``) on words
+    of which some bits are written, for a register."""
+
+    operation: int
+    register: int
+    a: np.uint32
+    a_written: np.uint32
+    b: np.uint32
+    b_written: np.uint32
+
+
 MAX_LOOP_DEPTH = 16
 
 
@@ -206,7 +218,8 @@ class Core(Record, align=True):
     the run. ``handed`` is what the core hands over or has handed over last. ``steps`` counts
     instructions, ``bundles`` those that they stand in, ``work`` the elements that units have moved,
     too; they pause at ``work_limit``. ``origin_*`` name the first operand that nothing had written.
-    ``operands`` are the registers as they were before the present bundle.
+    ``operands`` are the registers as they were before the present bundle; if it is ``noting`` that,
+    as many slots of the last one have ``computed`` from data what ``results`` say.
     ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
     parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks
     of the executable.
@@ -216,6 +229,9 @@ class Core(Record, align=True):
     registers_written: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
     operands: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
     operands_written: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
+    noting: int
+    computed: int
+    results: Annotated[Records[Computed], 2]
     predicates: Annotated[Numbers, chip.PREDICATES]
     predicates_written: Annotated[Numbers, chip.PREDICATES]
     memory: Annotated[NDArray[np.uint32], chip.SCALAR_MEMORY_WORDS]

@@ -44,10 +44,11 @@ class Span(Record):
 
 
 class Step(Record):
-    """A stage with slots. ``how`` its sums are made, or the first ``operation`` on words. There are
-    ``columns`` of operands from ``column`` on, behind which PAIRS have ``others``, and values of ``width`` and ``other_width`` bytes that
+    """A stage with slots. ``how`` its sums are made; ``columns`` of operands from ``column`` on,
+    behind which PAIRS have ``others``, and values of ``width`` and ``other_width`` bytes that
     ``zero`` and ``other_zero`` are taken from; ``lanes`` from ``lane`` on. ``parameters``: number
     of the tensor instruction, -1: sums are put aside as they are; ``table`` of its function.
+    ``operation``: the first one on words, of which there is one at each position.
     Byte k of lane n at position p goes to ``slot + n * of_lane + k * of_byte + p * of_position``.
     """
 

@@ -42,8 +42,8 @@ class Found(NamedTuple):
     that computes alike; ``like``: a run that is alike, operands apart; ``lanes``; ``stored``: bytes
     of sums that are put aside, before those of results; ``constant``: whether data are multiplied
     with constant activations; ``zero_points``, ``scales``, ``biases``, ``table``: distinct rows;
-    ``level``; ``needed``: identities; ``varies``: distinct rows that are not constant; of operations
-    of the scalar core, ``operation_level`` and ``operation_needed``.
+    ``level``; ``needed``: identities; ``varies``: distinct rows that are not constant; and of
+    operations of the scalar core ``operation_level`` and ``operation_needed``.
     """
 
     walked: Walked

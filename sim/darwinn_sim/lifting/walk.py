@@ -210,6 +210,7 @@ class _Walk:
         device.restore(self._before)
         stale = codes.octets(np.zeros(1, np.int64), shift)[0]
         self._forget(device.tiles, device.core_array, stale)
+        device.core_array["noting"] = recorder is not None
 
         def fill(request: Request) -> None:
             self._fill(request, shift)

@@ -14,19 +14,18 @@ from darwinn_sim.kernel import state, traversal
 from darwinn_sim.kernel.compiled import compiled, entry
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.units import scalar_core
-from darwinn_sim.units.identities import Notes
 from darwinn_sim.units.tables import Tables
 
 
 @entry
-def run(core: state.Core, tables: Tables, stop_pc: int, notes: Notes) -> int:
+def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
     """Run until the core needs the host or has halted; a reason of ``scalar_core``."""
     while True:
-        reason = scalar_core.run(core, tables, stop_pc, notes)
+        reason = scalar_core.run(core, tables, stop_pc)
         if reason != scalar_core.HANDS_OVER:
             return reason
         answer(core, tables)
-        reason = scalar_core.pass_on(core, tables, notes)
+        reason = scalar_core.pass_on(core, tables)
         if reason != scalar_core.NEXT:
             return reason
 

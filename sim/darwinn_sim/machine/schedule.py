@@ -22,6 +22,7 @@ from darwinn_sim.units import (
     ring_bus,
     scalar_core,
     scalar_fence,
+    scalar_notes,
     tensor_unit,
     tile_fence,
     wide_to_narrow,
@@ -69,12 +70,13 @@ def run_core(
 ) -> int:
     """Run the scalar core until something stops it, or what it hands over cannot be taken."""
     while True:
-        reason = scalar_core.run(core, tables, seen.watch[0].stop_pc, seen.notes)
-        if reason != scalar_core.HANDS_OVER:
-            return reason
-        if not _take(core, tiles, tables):
-            return scalar_core.BLOCKED
-        reason = scalar_core.pass_on(core, tables, seen.notes)
+        reason = scalar_core.run(core, tables, seen.watch[0].stop_pc)
+        if reason == scalar_core.HANDS_OVER:
+            if not _take(core, tiles, tables):
+                return scalar_core.BLOCKED
+            reason = scalar_core.pass_on(core, tables)
+        if core.computed:
+            scalar_notes.take(core, seen.notes)
         if reason != scalar_core.NEXT:
             return reason
 

@@ -19,8 +19,7 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import core_alone
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.timing.state import Step
-from darwinn_sim.units import identities, scalar_core
-from darwinn_sim.units.identities import Notes
+from darwinn_sim.units import scalar_core
 from darwinn_sim.units.tables import Tables
 
 MAX_BUNDLES = 1 << 28
@@ -50,7 +49,6 @@ def blocks(program: LoweredProgram, *, again: bool = False) -> Iterator[Records[
     core_array = state.new_core()
     core = core_array[0]
     core["random"] = 1
-    notes = identities.no_notes()
     clock: Clock | None = None
     descriptors = gap = 0
     for number, start in enumerate(program.starts):
@@ -63,7 +61,7 @@ def blocks(program: LoweredProgram, *, again: bool = False) -> Iterator[Records[
             if first:
                 block[0]["kind"], block[0]["target"] = Handover.CHUNK, number
             core["work_limit"] = min(MAX_BUNDLES, int(core["work"]) + TURN)
-            used, reason = _record(core, program.tables, notes, block[first:])
+            used, reason = _record(core, program.tables, block[first:])
             # What came before the turn ended belongs to the step that was not reached in it.
             block[first]["gap"] += gap
             used += first
@@ -96,14 +94,12 @@ def _standing(core: state.Core, program: LoweredProgram) -> tuple[str, ...]:
 
 
 @entry
-def _record(
-    core: state.Core, tables: Tables, notes: Notes, block: Records[Step]
-) -> tuple[int, int]:
+def _record(core: state.Core, tables: Tables, block: Records[Step]) -> tuple[int, int]:
     """Execute and fill ``block``; return (steps, why it ended: a reason of ``scalar_core``)."""
     for used in range(len(block)):
         step = block[used]
         bundles = core.bundles
-        reason = scalar_core.run(core, tables, scalar_core.NOWHERE, notes)
+        reason = scalar_core.run(core, tables, scalar_core.NOWHERE)
         step.gap = core.bundles - bundles
         if reason == scalar_core.HALTED:
             # Behind the interrupt that the halt has raised.
@@ -122,7 +118,7 @@ def _record(
         step.size = core.handed.size
         core_alone.answer(core, tables)
         bundles = core.bundles
-        if scalar_core.pass_on(core, tables, notes) == scalar_core.FAULT:
+        if scalar_core.pass_on(core, tables) == scalar_core.FAULT:
             return used, scalar_core.FAULT
         step.length = core.bundles - bundles
         if step.kind == Handover.HALT:

@@ -28,8 +28,7 @@ from darwinn_sim.kernel.compiled import compiled, copy, inner
 from darwinn_sim.kernel.instructions import Loop, Scalar, ScalarFence
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records
-from darwinn_sim.units import scalar_alu, scalar_notes
-from darwinn_sim.units.identities import Notes
+from darwinn_sim.units import scalar_alu
 from darwinn_sim.units.tables import Dispatch, Tables
 
 BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, HANDS_OVER = range(9)
@@ -76,13 +75,14 @@ def lower_dispatch(columns: Columns, rows: int) -> Records[Dispatch]:
 
 
 @compiled
-def run(core: state.Core, tables: Tables, stop_pc: int, notes: Notes) -> int:
+def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
     """Execute up to an instruction that others have to take, or something else that stops it.
 
     It stops before the bundle at ``stop_pc``, too.
 
-    Returns one of the reasons above. After ``HANDS_OVER``, whoever runs the core sees to what
-    ``core.handed`` asks and calls :func:`pass_on`; what cannot be taken yet is handed over again.
+    Returns one of the reasons above, or ``NEXT`` where there is something to note
+    (``core.computed``). After ``HANDS_OVER``, whoever runs the core sees to what ``core.handed``
+    asks and calls :func:`pass_on`; what cannot be taken yet is handed over again.
     """
     while True:
         if core.halted:
@@ -97,19 +97,20 @@ def run(core: state.Core, tables: Tables, stop_pc: int, notes: Notes) -> int:
         _hand_over(core, tables, tables.at[core.pc])
         if core.handed.kind != Handover.NOTHING:
             return HANDS_OVER
-        if pass_on(core, tables, notes) != NEXT:
-            return FAULT
+        reason = pass_on(core, tables)
+        if reason != NEXT or core.computed:
+            return reason
 
 
 @compiled
-def pass_on(core: state.Core, tables: Tables, notes: Notes) -> int:
+def pass_on(core: state.Core, tables: Tables) -> int:
     """Go on behind an instruction, with what it does to the core itself; ``NEXT`` or a reason."""
     pc = core.pc
     end = following(tables, pc)
     kind = core.handed.kind
     instruction = core.handed.instruction
     if tables.opcode[instruction] == _SCALAR:
-        _scalar(core, tables.scalar[core.handed.row], notes)
+        _scalar(core, tables.scalar[core.handed.row])
     else:
         common = tables.dispatch[instruction]
         if common.gate:
@@ -278,7 +279,7 @@ def _memory_address(core: state.Core, address: int | np.int64) -> int | np.int64
 
 
 @inner
-def _scalar(core: state.Core, bundle: Scalar, notes: Notes) -> None:
+def _scalar(core: state.Core, bundle: Scalar) -> None:
     """Execute a scalar bundle; a word that is pushed has been taken by then."""
     if bundle.gate:
         _decide(core, bundle.predicate)
@@ -288,8 +289,8 @@ def _scalar(core: state.Core, bundle: Scalar, notes: Notes) -> None:
         copy(core.operands_written, 0, core.registers_written, 0, chip.SCALAR_REGISTERS)
         _store_slot(core, bundle, registers)
         _load_slot(core, bundle, registers)
-        _alu_slot(core, bundle, registers, notes)
-        _function_slot(core, bundle, registers, notes)
+        _alu_slot(core, bundle, registers)
+        _function_slot(core, bundle, registers)
     _advance(core, core.pc + 1)
 
 
@@ -338,9 +339,7 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
 
 
 @inner
-def _alu_slot(
-    core: state.Core, bundle: Scalar, registers: NDArray[np.uint32], notes: Notes
-) -> None:
+def _alu_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
     operation = bundle.alu_op
     if operation == AluOperation.NONE:
         return
@@ -365,8 +364,7 @@ def _alu_slot(
     core.registers_written[bundle.alu_destination] = written
     core.registers[bundle.alu_destination] = scalar_alu.result(operation, a, b)
     if written != state.ALL_BITS:
-        words = (a, a_written, b, b_written)
-        scalar_notes.note(core, bundle.alu_destination, operation, *words, notes)
+        _computes(core, bundle.alu_destination, operation, a, a_written, b, b_written)
 
 
 @inner
@@ -391,9 +389,7 @@ def _decide(core: state.Core, predicate: int) -> None:
 
 
 @inner
-def _function_slot(
-    core: state.Core, bundle: Scalar, registers: NDArray[np.uint32], notes: Notes
-) -> None:
+def _function_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
     if bundle.function_op == ScalarFunction.NONE:
         return
     x = registers[bundle.function_source]
@@ -403,9 +399,34 @@ def _function_slot(
         state.ALL_BITS if written else np.uint32(0)
     )
     core.registers[bundle.function_destination] = scalar_alu.result(operation, x, np.uint32(0))
+    if bundle.function_destination == bundle.alu_destination:
+        # What the ALU has computed is gone.
+        core.computed = 0
     if not written:
-        words = (x, np.uint32(0), np.uint32(0), state.ALL_BITS)
-        scalar_notes.note(core, bundle.function_destination, operation, *words, notes)
+        none, register = np.uint32(0), bundle.function_destination
+        _computes(core, register, operation, x, none, none, state.ALL_BITS)
+
+
+@inner
+def _computes(
+    core: state.Core,
+    register: int,
+    operation: int,
+    a: np.uint32,
+    a_written: np.uint32,
+    b: np.uint32,
+    b_written: np.uint32,
+) -> None:
+    """A register has got the result of an operation on data, which may be to be noted."""
+    if core.noting:
+        result = core.results[core.computed]
+        result.operation = operation
+        result.register = register
+        result.a = a
+        result.a_written = a_written
+        result.b = b
+        result.b_written = b_written
+        core.computed += 1
 
 
 @compiled

@@ -77,7 +77,7 @@ class RtlRun(ProgramRun):
             raise NotEnded(f"{self.device.work_limit} steps", self._doing())
         if reason == scalar_core.HANDS_OVER:
             self._take()
-            reason = scalar_core.pass_on(self.core, self.program.tables, self.observer.seen.notes)
+            reason = scalar_core.pass_on(self.core, self.program.tables)
         if reason == scalar_core.FAULT:
             raise self._fault()
         if reason != scalar_core.HALTED:
@@ -94,9 +94,7 @@ class RtlRun(ProgramRun):
         core["work_limit"] = self.device.work_limit
         core["memory"][:] = self._player.scalar_memory
         core["memory_written"][:] = state.ALL_BITS
-        reason = scalar_core.run(
-            core, self.program.tables, scalar_core.NOWHERE, self.observer.seen.notes
-        )
+        reason = scalar_core.run(core, self.program.tables, scalar_core.NOWHERE)
         self._player.scalar_memory[:] = core["memory"]
         return reason
 
