@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.buffers import Request, batches_of, layer_bytes
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records, join
@@ -215,7 +216,13 @@ class _Walk:
         def fill(request: Request) -> None:
             self._fill(request, shift)
 
-        sent = self._accelerator.walk(self._executable, fill, recorder)
+        try:
+            sent = self._accelerator.walk(self._executable, fill, recorder)
+        except SimulationError as error:
+            # An identity is no address, for one.
+            if device.core["uninitialised"]:
+                raise NotLifted(_COURSE) from error
+            raise
         self._check(device.core)
         return sent
 
@@ -265,7 +272,7 @@ class _Walk:
     def _check(self, core: state.Core) -> None:
         """Nothing that a run leaves behind, or decides, depends on its data."""
         if core["uninitialised"]:
-            raise NotLifted("its course may depend on data, or on what came before")
+            raise NotLifted(_COURSE)
         after = self._accelerator.chip
         for name in _CONTROL:
             if not np.array_equal(after.tiles[name], self._before.tiles[name]):
@@ -357,6 +364,8 @@ def _joined(one: Numbers32, other: Numbers32) -> Numbers32:
             return pairs[:count]
         room *= 4
 
+
+_COURSE = "its course may depend on data, or on what came before"
 
 _UNTOUCHED = 0x02020202
 """Shadow of words of wide memory that hold what they held before the run."""

@@ -14,6 +14,8 @@ from darwinn_sim.kernel.compiled import compiled, inner
 FUNCTION = 32
 """Numbers from this on are those of functions, which have one operand."""
 
+_NO_NUMBER = np.uint32(0x7FC00000)
+
 _SHIFT = np.uint32(31)
 """Bits of an operand that say how far the other one is shifted."""
 
@@ -157,7 +159,10 @@ def _float_of(word: np.uint32) -> np.float32:
 
 @inner
 def _word_of(value: np.float32) -> np.uint32:
-    return np.uint32(np.float32(value).view(np.uint32))
+    """The word of a float. There is one for all that are no number: which one an operation gives
+    depends on the machine, and on how a compiler orders operands.
+    """
+    return _NO_NUMBER if value != value else np.uint32(np.float32(value).view(np.uint32))
 
 
 @inner
