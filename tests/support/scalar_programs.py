@@ -42,6 +42,8 @@ DATA_WORDS = chip.LANES // chip.WORD_BYTES
 REGISTERS = 24
 """Registers that random bundles compute with: the first half hold data at first."""
 
+_SPARE = REGISTERS
+
 SENT = 200
 """Where in scalar memory the registers go at last, twice, and data behind them: a row in all."""
 
@@ -64,12 +66,13 @@ FUNCTIONS = tuple(slow.FUNCTIONS)
 
 @dataclass(frozen=True)
 class ScalarProgram:
-    """Scalar bundles between two tiles' sums, of which no output may depend on anything before."""
+    """Bundles between a tile's sums, and further ones between the sums over what these leave."""
 
     bundles: Sequence[Values]
+    further: Sequence[Sequence[Values]] = ()
 
     def executable(self, *more: tuple[str, Values]) -> Executable:
-        """The program; ``more`` instructions come behind the bundles."""
+        """The program; ``more`` instructions come behind the first bundles."""
         program = Assembler()
         begin(program)
         request_input(program, "image", chip.ROW_BYTES)
@@ -77,27 +80,18 @@ class ScalarProgram:
         send_input(program, 0, chip.ROW_BYTES, 1 << TILE)
         barrier(program)
         _sum(program, ROW, 0)
-        pack_rows(program, 1 << TILE, 0, DATA_WORDS)
-        program.emit(
-            "RingOutfeed",
-            walk("RingOutfeed", "buffer", DATA, [(DATA_WORDS, 1)]),
-            row_words=chip.ROW_WORDS - 1,
-        )
-        send_packed(program, TILE, DATA_WORDS, OUTFEED)
-        barrier(program)
+        _take(program, 0)
         for register in range(REGISTERS):
             program.emit("Scalar", _begins(register))
-        for bundle in self.bundles:
-            program.emit("Scalar", bundle)
+        _compute(program, self.bundles)
         for name, fields in more:
             program.emit(name, fields)
-        for register in range(REGISTERS):
-            for place in (SENT, SENT + REGISTERS):
-                program.emit("Scalar", store(register, place + register))
-        for word in range(DATA_WORDS):
-            program.emit("Scalar", load(0, DATA + word))
-            program.emit("Scalar", store(0, SENT + 2 * REGISTERS + word))
         _send_back(program)
+        for bundles in self.further:
+            _sum(program, AGAIN_ROW, _SUMS)
+            _take(program, _SUMS // chip.WORD_BYTES)
+            _compute(program, bundles)
+            _send_back(program)
         _sum(program, AGAIN_ROW, _SUMS)
         send_output(program, "results", 0, {TILE: OUTPUT_WORDS})
         end(program)
@@ -151,8 +145,31 @@ def _sum(program: Assembler, row: int, place: int) -> None:
     barrier(program)
 
 
+def _take(program: Assembler, word: int) -> None:
+    """Take sums out of narrow memory from a word on, into scalar memory."""
+    pack_rows(program, 1 << TILE, word, DATA_WORDS)
+    program.emit(
+        "RingOutfeed",
+        walk("RingOutfeed", "buffer", DATA, [(DATA_WORDS, 1)]),
+        row_words=chip.ROW_WORDS - 1,
+    )
+    send_packed(program, TILE, DATA_WORDS, OUTFEED)
+    barrier(program)
+
+
+def _compute(program: Assembler, bundles: Sequence[Values]) -> None:
+    for bundle in bundles:
+        program.emit("Scalar", bundle)
+
+
 def _send_back(program: Assembler) -> None:
-    """Send words of scalar memory to the tile: into a row, and into narrow memory."""
+    """Send registers and data to the tile: into a row, and into narrow memory."""
+    for register in range(REGISTERS):
+        for place in (SENT, SENT + REGISTERS):
+            program.emit("Scalar", store(register, place + register))
+    for word in range(DATA_WORDS):
+        program.emit("Scalar", load(_SPARE, DATA + word))
+        program.emit("Scalar", store(_SPARE, SENT + 2 * REGISTERS + word))
     program.tile("RingConsumerA", 1 << TILE, {"wide_write_base": AGAIN_ROW}, signal())
     program.emit(
         "RingInfeed",
@@ -198,7 +215,7 @@ def bundles(draw: Any) -> dict[str, int]:
 
 
 def programs(most: int = 30) -> st.SearchStrategy[ScalarProgram]:
-    """Programs of up to as many bundles."""
+    """Programs of up to as many bundles at a time."""
     sizes = st.integers(1, most)
     drawn = sizes.flatmap(lambda size: st.lists(bundles(), min_size=size, max_size=size))
-    return drawn.map(ScalarProgram)
+    return st.builds(ScalarProgram, drawn, st.lists(drawn, max_size=2))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.units.identities import BLOCK
 
 CONSTANTS = 256
@@ -40,7 +40,7 @@ def need(number: int, needed: NDArray[np.bool_]) -> None:
         needed[number - CONSTANTS] = True
 
 
-@inner
+@compiled
 def find_levels(
     tape: Tape, first: int, before: int, levels: NDArray[np.int32], found: NDArray[np.int32]
 ) -> int:
@@ -57,7 +57,7 @@ def find_levels(
     return n
 
 
-@inner
+@compiled
 def find_needed(
     tape: Tape, last: int, begin: int, needed: NDArray[np.bool_], found: NDArray[np.bool_]
 ) -> int:

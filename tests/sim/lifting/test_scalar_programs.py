@@ -11,6 +11,7 @@ from darwinn_sim.host.output_check import differing_output
 from darwinn_sim.isa.builder import Values
 from darwinn_sim.isa.codes import AluOperation, LoadOperation, StoreOperation
 from darwinn_sim.lifting.program import LiftedProgram, lift
+from darwinn_sim.lifting.stages import Made
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.units import identities, scalar_alu
 from functional_coverage import Coverage
@@ -33,6 +34,7 @@ COMPUTING = [each for each in (*INTEGER, *FLOAT) if each != AluOperation.MOVE]
 BINS = (
     *(f"ALU {AluOperation(each).name}" for each in COMPUTING),
     *(f"function {each}" for each in FUNCTIONS),
+    "between sums",
 )
 """Operations that are steps of a lifted program, which moves are not."""
 
@@ -66,8 +68,10 @@ def test_lifted_operations_give_what_runs_give(*, nightly: bool) -> None:
     names |= {scalar_alu.FUNCTION + each: f"function {each}" for each in FUNCTIONS}
 
     def check(program: ScalarProgram) -> None:
-        for operation in operations_of(lifted(program.executable())):
+        found = lifted(program.executable())
+        for operation in operations_of(found):
             coverage.hit(names[operation])
+        coverage.hit("between sums", when=(found._plan.steps["how"] == Made.OPERATIONS).sum() > 1)
 
     if nightly:
         check_cases("lifted operations", programs(), check, CASES, nightly=True)
