@@ -17,7 +17,8 @@ from darwinn_sim.host.output_check import differing_output
 from darwinn_sim.lifting import kernels, runs
 from darwinn_sim.lifting.kernels import StepRoom, room_of
 from darwinn_sim.lifting.slots import Slots
-from darwinn_sim.lifting.stages import Stage, stages
+from darwinn_sim.lifting.stage import Stage
+from darwinn_sim.lifting.stages import stages
 from darwinn_sim.lifting.steps import Matrix, planned
 from darwinn_sim.lifting.tape import CONSTANTS
 from darwinn_sim.lifting.walk import STALE, NotLifted, Walked, walk

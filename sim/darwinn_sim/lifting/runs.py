@@ -66,6 +66,15 @@ class Found(NamedTuple):
     operation_needed: NDArray[np.bool_]
 
 
+class _Reach(NamedTuple):
+    """Level of each run, and which identities the outputs need; the same of operations."""
+
+    level: NDArray[np.int32]
+    needed: NDArray[np.bool_]
+    operation_level: NDArray[np.int32]
+    operation_needed: NDArray[np.bool_]
+
+
 def find(walked: Walked) -> Found:
     """The runs of a walk.
 
@@ -111,11 +120,12 @@ def find(walked: Walked) -> Found:
         *(notes["biases"][last], lanes[first], stored),
         *(notes["identity"][last], made, times[last]),
     )
-    level, needed, *operations = _reach(walked, runs, iterations, masks)
+    reach = _reach(walked, runs, iterations, masks)
     return Found(
         *(walked, runs, iterations, row, kind, like, lanes[first], stored, constant),
         *(zeros, notes["scales"][last], notes["biases"][last], notes["table"][last]),
-        *(level, needed, varies, *operations),
+        *(reach.level, reach.needed, varies),
+        *(reach.operation_level, reach.operation_needed),
     )
 
 
@@ -156,10 +166,7 @@ def _alike(
     return like
 
 
-def _reach(
-    walked: Walked, runs: Runs, iterations: Iterations, masks: NDArray[np.uint8]
-) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.int32], NDArray[np.bool_]]:
-    """Level of each run, and which identities the outputs need; the same of operations."""
+def _reach(walked: Walked, runs: Runs, iterations: Iterations, masks: NDArray[np.uint8]) -> _Reach:
     order = np.argsort(runs.time)
     levels = np.zeros(walked.identities // BLOCK + 2, np.int32)
     level = np.zeros(len(order), np.int32)
@@ -174,7 +181,7 @@ def _reach(
     passes.find_needed(order, runs, *arrays, needed, continued, operation_needed)
     if needed[STALE - CONSTANTS]:
         raise NotLifted("an output follows from what memories held beforehand")
-    return level, needed, operation_level, operation_needed
+    return _Reach(level, needed, operation_level, operation_needed)
 
 
 def _iterations(

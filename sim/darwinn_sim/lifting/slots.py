@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.lifting.stages import Made, Stage
+from darwinn_sim.lifting.stage import Made, Stage
 from darwinn_sim.lifting.tape import CONSTANTS
 from darwinn_sim.units.identities import BLOCK
 

@@ -13,7 +13,8 @@ from darwinn_sim.kernel.structure import Records, join
 from darwinn_sim.lifting.kernels import Span, Step, StepPlan, find_spans
 from darwinn_sim.lifting.scalar_steps import WordOperation, placed_operations
 from darwinn_sim.lifting.slots import Placed
-from darwinn_sim.lifting.stages import Made, Stage, split
+from darwinn_sim.lifting.stage import Made, Stage
+from darwinn_sim.lifting.stages import split
 from darwinn_sim.units.tensor_records import Parameters
 
 _SPARSE, _DENSE, _TAKEN = 8.0, 48.0, 2.0

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from darwinn_sim.lifting import kernels, scalar_steps, tape
 from darwinn_sim.lifting.kernels import StepPlan
-from darwinn_sim.lifting.stages import Made
+from darwinn_sim.lifting.stage import Made
 from darwinn_sim.lifting.tape import CONSTANTS, OPERAND_BYTES, Tape
 from darwinn_sim.units import scalar_alu
 from darwinn_sim.units.identities import BLOCK
+from darwinn_sim.units.tensor_records import Parameters
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_model import scalar_core as slow
@@ -108,7 +109,7 @@ def test_operations_are_performed_one_after_another(operation: int, inputs: int)
     steps["how"], steps["positions"] = Made.OPERATIONS, 2
     none, reals = np.zeros(1, np.int32), np.zeros((1, 1), np.float32)
     plan = StepPlan(
-        kernels.Parameters.zeros(1),
+        Parameters.zeros(1),
         steps,
         kernels.Span.zeros(1),
         *(none, none, reals[0], none, none, none, reals, reals),

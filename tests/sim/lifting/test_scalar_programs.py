@@ -11,7 +11,7 @@ from darwinn_sim.host.output_check import differing_output
 from darwinn_sim.isa.builder import Values
 from darwinn_sim.isa.codes import AluOperation, LoadOperation, StoreOperation
 from darwinn_sim.lifting.program import LiftedProgram, lift
-from darwinn_sim.lifting.stages import Made
+from darwinn_sim.lifting.stage import Made
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.units import identities, scalar_alu
 from functional_coverage import Coverage
