@@ -363,7 +363,7 @@ def _alu_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -
         written = state.ALL_BITS
     core.registers_written[bundle.alu_destination] = written
     core.registers[bundle.alu_destination] = scalar_alu.result(operation, a, b)
-    if written != state.ALL_BITS:
+    if core.noting and written != state.ALL_BITS:
         _computes(core, bundle.alu_destination, operation, a, a_written, b, b_written)
 
 
@@ -399,10 +399,10 @@ def _function_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint3
         state.ALL_BITS if written else np.uint32(0)
     )
     core.registers[bundle.function_destination] = scalar_alu.result(operation, x, np.uint32(0))
-    if bundle.function_destination == bundle.alu_destination:
+    if core.noting and bundle.function_destination == bundle.alu_destination:
         # What the ALU has computed is gone.
         core.computed = 0
-    if not written:
+    if core.noting and not written:
         none, register = np.uint32(0), bundle.function_destination
         _computes(core, register, operation, x, none, none, state.ALL_BITS)
 
@@ -417,16 +417,15 @@ def _computes(
     b: np.uint32,
     b_written: np.uint32,
 ) -> None:
-    """A register has got the result of an operation on data, which may be to be noted."""
-    if core.noting:
-        result = core.results[core.computed]
-        result.operation = operation
-        result.register = register
-        result.a = a
-        result.a_written = a_written
-        result.b = b
-        result.b_written = b_written
-        core.computed += 1
+    """A register has got the result of an operation on data, which is to be noted."""
+    result = core.results[core.computed]
+    result.operation = operation
+    result.register = register
+    result.a = a
+    result.a_written = a_written
+    result.b = b
+    result.b_written = b_written
+    core.computed += 1
 
 
 @compiled
