@@ -60,7 +60,7 @@ class ScalarSide:
         self.rtl.hand_over(name, build([(name, fields)]), fields["tiles"])
 
     def stream(self, fifo: int, data: bytes) -> None:
-        """Send ``data`` as the input stream of a PopInput, from any place in a word of the bus on."""
+        """Send ``data`` as the input stream of a PopInput, from any place in a bus word on."""
         first = len(data) % _FIRST
         self._host = np.frombuffer(bytes(first) + data, np.uint8).copy()
         self.rtl.map(0, self._host.ctypes.data, self._host.size)

@@ -102,7 +102,6 @@ class ProgramRun:
             "iterations",
             "rows_sent",
             "uninitialised",
-            "unwritten_loads",
         ):
             self.core[counter] = 0
         self.core["origin_pc"] = -1

@@ -198,6 +198,18 @@ class HardwareLoop(Record):
     left: int
 
 
+class Computed(Record):
+    """What a slot of a scalar bundle has computed from data: an operation (``scalar_alu``) on words
+    of which some bits are written, for a register."""
+
+    operation: int
+    register: int
+    a: np.uint32
+    a_written: np.uint32
+    b: np.uint32
+    b_written: np.uint32
+
+
 MAX_LOOP_DEPTH = 16
 
 
@@ -205,9 +217,9 @@ class Core(Record, align=True):
     """The scalar core with its memory, units and buffers, the FIFOs to the host, and bookkeeping of
     the run. ``handed`` is what the core hands over or has handed over last. ``steps`` counts
     instructions, ``bundles`` those that they stand in, ``work`` the elements that units have moved,
-    too; they pause at ``work_limit``. ``unwritten_loads`` counts words of scalar memory that the
-    core loads and that do not follow from written ones alone. ``origin_*`` name the first operand
-    that nothing had written. ``operands`` are the registers as they were before the present bundle.
+    too; they pause at ``work_limit``. ``origin_*`` name the first operand that nothing had written.
+    ``operands`` are the registers as they were before the present bundle; if it is ``noting`` that,
+    as many slots of the last one have ``computed`` from data what ``results`` say.
     ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
     parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks
     of the executable.
@@ -217,7 +229,9 @@ class Core(Record, align=True):
     registers_written: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
     operands: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
     operands_written: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
-    immediate: Annotated[NDArray[np.uint32], 1]
+    noting: int
+    computed: int
+    results: Annotated[Records[Computed], 2]
     predicates: Annotated[Numbers, chip.PREDICATES]
     predicates_written: Annotated[Numbers, chip.PREDICATES]
     memory: Annotated[NDArray[np.uint32], chip.SCALAR_MEMORY_WORDS]
@@ -254,7 +268,6 @@ class Core(Record, align=True):
     fault_tile: int
     fault_address: int
     uninitialised: int
-    unwritten_loads: int
     origin_pc: int
     origin_tile: int
     origin_address: int
@@ -341,8 +354,12 @@ def originates(core: Core, pc: int, tile: int, address: int) -> None:
 
 @inner
 def bits_of(written: np.uint32) -> np.uint32:
-    """Shadow by bits of a shadow by bytes."""
-    return np.uint32((np.uint64(written) * np.uint64(0xFF)) & np.uint64(0xFFFFFFFF))
+    """Shadow by bits of a shadow by bytes: what is not 0 is written."""
+    bits = np.uint32(0)
+    for k in range(4):
+        if (written >> np.uint32(8 * k)) & np.uint32(0xFF) != np.uint32(0):
+            bits |= np.uint32(0xFF) << np.uint32(8 * k)
+    return bits
 
 
 @inner

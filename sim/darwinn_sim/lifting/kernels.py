@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from darwinn_sim.kernel.compiled import entry, inner, unchecked
 from darwinn_sim.kernel.structure import Int32, Record, Records
+from darwinn_sim.lifting.scalar_steps import WordOperation, perform
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, clip, function, saturate
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters
 
-PRODUCTS, MAXIMUM, PAIRS = range(3)
-"""How sums are made: weights times bytes, the greatest of values, values times values."""
+PRODUCTS, MAXIMUM, PAIRS, OPERATIONS = range(4)
+"""How sums are made: weights times bytes, the greatest of values, values times values. Or there are
+no sums, but operations on words."""
 
 AT_ONCE = 4096
 """Sums that are made at once, of one lane: their numbers are used while they are in a cache."""
@@ -46,10 +48,12 @@ class Step(Record):
     behind which PAIRS have ``others``, and values of ``width`` and ``other_width`` bytes that
     ``zero`` and ``other_zero`` are taken from; ``lanes`` from ``lane`` on. ``parameters``: number
     of the tensor instruction, -1: sums are put aside as they are; ``table`` of its function.
+    ``operation``: the first one on words, of which there is one at each position.
     Byte k of lane n at position p goes to ``slot + n * of_lane + k * of_byte + p * of_position``.
     """
 
     how: Int32
+    operation: Int32
     positions: Int32
     column: Int32
     columns: Int32
@@ -72,7 +76,7 @@ class StepPlan(NamedTuple):
     """All steps of a program. ``tensor`` instructions; ``columns``: where the spans of each column
     begin, and the last ones end; ``offset``, ``scale`` and ``weights`` of each lane (where they
     begin, and the last ones end), ``weight`` and ``weighted``, the column of its step that it is
-    of; ``coefficient`` and ``lower_bound`` of tables, a row each.
+    of; ``coefficient`` and ``lower_bound`` of tables, a row each; ``operations`` on words.
     """
 
     tensor: Records[Parameters]
@@ -86,6 +90,7 @@ class StepPlan(NamedTuple):
     weighted: Numbers32
     coefficient: Reals
     lower_bound: Reals
+    operations: Records[WordOperation]
 
 
 class StepRoom(NamedTuple):
@@ -218,6 +223,10 @@ def make(
     at_once = len(room.total) // inputs
     for number in range(first, last):
         step = plan.steps[number]
+        if step.how == OPERATIONS:
+            last_operation = step.operation + step.positions
+            perform(plan.operations, step.operation, last_operation, inputs, values)
+            continue
         _begin(plan, step, room)
         for p in range(0, step.positions, at_once):
             end = min(p + at_once, step.positions)

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.structure import Records
+from darwinn_sim.lifting import tape
+from darwinn_sim.lifting.tape import Tape, level_of, need
 from darwinn_sim.units.identities import Execution, last_granule
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
 from darwinn_sim.units.tensor_plan import TensorPlan
@@ -17,7 +19,6 @@ from darwinn_sim.units.tensor_records import Parameters
 EVERY_BYTE = -1
 """Of a row, as an interpolation takes it."""
 
-_CONSTANTS = 256
 _BLOCK = 4
 
 
@@ -171,18 +172,13 @@ def _taken(planes: int, place: int, byte: int, row: int) -> bool:
 
 
 @inner
-def _level_of(number: int, levels: NDArray[np.int32]) -> int:
-    return 0 if number < _CONSTANTS else int(levels[(number - _CONSTANTS) // _BLOCK])
-
-
-@inner
 def _level_of_row(
     row: NDArray[np.int32], planes: int, place: int, further: int, levels: NDArray[np.int32]
 ) -> int:
     level = 0
     for byte in range(len(row)):
         if _taken(planes, place, byte, further):
-            level = max(level, _level_of(row[byte], levels))
+            level = max(level, level_of(row[byte], levels))
     return level
 
 
@@ -195,28 +191,32 @@ def find_levels(
     rows: NDArray[np.int32],
     operands: NDArray[np.int32],
     distinct: NDArray[np.int32],
+    operations: Tape,
     levels: NDArray[np.int32],
     found: NDArray[np.int32],
+    found_operations: NDArray[np.int32],
 ) -> None:
-    """How many runs, one after another, each run follows from: in the order of time. ``levels``:
-    of blocks of identities.
+    """How many runs, one after another, each run and operation follows from: in the order of time.
+    ``levels``: of blocks of identities.
     """
+    done = 0
     for r in order:
+        done = tape.find_levels(operations, done, runs.identity[r], levels, found_operations)
         level = 0
         if runs.before[r] >= 0:
             level = int(found[runs.before[r]])
         elif runs.sums[r] >= 0:
             for number in distinct[runs.sums[r]]:
-                level = max(level, _level_of(number, levels))
+                level = max(level, level_of(number, levels))
         if runs.biases[r] >= 0:
             for number in distinct[runs.biases[r]]:
-                level = max(level, _level_of(number, levels))
+                level = max(level, level_of(number, levels))
         for i in range(runs.begin[r], runs.end[r]):
             mask = masks[runs.mask[r] + i - runs.begin[r]]
             for k in range(_BLOCK):
                 if mask >> k & 1:
                     number = operands[iterations.operand[i], k]
-                    level = max(level, _level_of(number, levels))
+                    level = max(level, level_of(number, levels))
             if runs.data[r]:
                 for k in range(iterations.rows[i]):
                     row = distinct[rows[iterations.row[i] + k]]
@@ -227,12 +227,7 @@ def find_levels(
         first = runs.identity[r] // _BLOCK
         for block in range(first, first + (runs.made[r] + _BLOCK - 1) // _BLOCK):
             levels[block] = after
-
-
-@inner
-def _need(number: int, needed: NDArray[np.bool_]) -> None:
-    if number >= _CONSTANTS:
-        needed[number - _CONSTANTS] = True
+    tape.find_levels(operations, done, _NEVER, levels, found_operations)
 
 
 @inner
@@ -274,8 +269,11 @@ def _need_row(
         if runs.data[r] and not _lane_is_needed(runs, r, lane, needed):
             continue
         if _taken(planes, place, byte, further):
-            _need(row[byte], needed)
+            need(row[byte], needed)
 
+
+_NEVER = 1 << 62
+"""More than any identity."""
 
 _WHOLE_WORDS = 0b1111
 """Planes of a row of int32."""
@@ -290,15 +288,19 @@ def find_needed(
     rows: NDArray[np.int32],
     operands: NDArray[np.int32],
     distinct: NDArray[np.int32],
+    operations: Tape,
     needed: NDArray[np.bool_],
     continued: NDArray[np.bool_],
+    needed_operations: NDArray[np.bool_],
 ) -> None:
-    """Which identities are needed for those that are: backwards in time. ``continued``: runs whose
-    sums another one goes on from. What is needed of lanes that nobody uses does not count where
-    rows are data.
+    """Which identities, and operations, are needed for those that are: backwards in time.
+    ``continued``: runs whose sums another one goes on from. What is needed of lanes that nobody
+    uses does not count where rows are data.
     """
+    left = len(operations.identity)
     for n in range(len(order) - 1, -1, -1):
         r = order[n]
+        left = tape.find_needed(operations, left, runs.identity[r], needed, needed_operations)
         if not continued[r] and not _is_needed(runs, r, needed):
             continue
         if runs.before[r] >= 0:
@@ -311,7 +313,8 @@ def find_needed(
             mask = masks[runs.mask[r] + i - runs.begin[r]]
             for k in range(_BLOCK):
                 if mask >> k & 1:
-                    _need(operands[iterations.operand[i], k], needed)
+                    need(operands[iterations.operand[i], k], needed)
             for k in range(iterations.rows[i] if runs.data[r] else 0):
                 row = distinct[rows[iterations.row[i] + k]]
                 _need_row(row, runs, r, runs.planes[r], iterations.place[i], k, needed)
+    tape.find_needed(operations, left, 0, needed, needed_operations)

@@ -17,9 +17,11 @@ from darwinn_sim.host.output_check import differing_output
 from darwinn_sim.lifting import kernels, runs
 from darwinn_sim.lifting.kernels import StepRoom, room_of
 from darwinn_sim.lifting.slots import Slots
-from darwinn_sim.lifting.stages import Stage, stages
+from darwinn_sim.lifting.stage import Stage
+from darwinn_sim.lifting.stages import stages
 from darwinn_sim.lifting.steps import Matrix, planned
-from darwinn_sim.lifting.walk import CONSTANTS, STALE, NotLifted, Walked, walk
+from darwinn_sim.lifting.tape import CONSTANTS
+from darwinn_sim.lifting.walk import STALE, NotLifted, Walked, walk
 
 MOST_INPUTS = 64
 """Inputs that go through a program at once, in one thread."""
@@ -58,7 +60,8 @@ class LiftedProgram:
         steps = self._plan.steps
         columns = (steps["columns"] + steps["others"]).astype(np.int64)
         self.products = int((steps["positions"] * columns * steps["lanes"]).sum())
-        """Of an input, those with weights that are 0 included."""
+        self.products += len(self._plan.operations)
+        """Of an input, those with weights that are 0 and operations of the scalar core included."""
         self.slots = slots.total
         """Bytes of each input that there are at once."""
         self.foundation = walked.foundation

@@ -11,7 +11,8 @@ from darwinn_sim import chip
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting import passes
 from darwinn_sim.lifting.passes import Iterations, Runs
-from darwinn_sim.lifting.walk import CONSTANTS, STALE, NotLifted, Walked
+from darwinn_sim.lifting.tape import CONSTANTS
+from darwinn_sim.lifting.walk import STALE, NotLifted, Walked
 from darwinn_sim.units.identities import BLOCK, Execution
 from darwinn_sim.units.output_stage import OUTPUT_16BIT
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
@@ -41,7 +42,8 @@ class Found(NamedTuple):
     that computes alike; ``like``: a run that is alike, operands apart; ``lanes``; ``stored``: bytes
     of sums that are put aside, before those of results; ``constant``: whether data are multiplied
     with constant activations; ``zero_points``, ``scales``, ``biases``, ``table``: distinct rows;
-    ``level``; ``needed``: identities; ``varies``: distinct rows that are not constant.
+    ``level``; ``needed``: identities; ``varies``: distinct rows that are not constant; and of
+    operations of the scalar core ``operation_level`` and ``operation_needed``.
     """
 
     walked: Walked
@@ -60,6 +62,17 @@ class Found(NamedTuple):
     level: NDArray[np.int32]
     needed: NDArray[np.bool_]
     varies: NDArray[np.bool_]
+    operation_level: NDArray[np.int32]
+    operation_needed: NDArray[np.bool_]
+
+
+class _Reach(NamedTuple):
+    """Level of each run, and which identities the outputs need; the same of operations."""
+
+    level: NDArray[np.int32]
+    needed: NDArray[np.bool_]
+    operation_level: NDArray[np.int32]
+    operation_needed: NDArray[np.bool_]
 
 
 def find(walked: Walked) -> Found:
@@ -107,11 +120,12 @@ def find(walked: Walked) -> Found:
         *(notes["biases"][last], lanes[first], stored),
         *(notes["identity"][last], made, times[last]),
     )
-    level, needed = _reach(walked, runs, iterations, masks)
+    reach = _reach(walked, runs, iterations, masks)
     return Found(
         *(walked, runs, iterations, row, kind, like, lanes[first], stored, constant),
         *(zeros, notes["scales"][last], notes["biases"][last], notes["table"][last]),
-        *(level, needed, varies),
+        *(reach.level, reach.needed, varies),
+        *(reach.operation_level, reach.operation_needed),
     )
 
 
@@ -152,22 +166,22 @@ def _alike(
     return like
 
 
-def _reach(
-    walked: Walked, runs: Runs, iterations: Iterations, masks: NDArray[np.uint8]
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Level of each run, and which identities the outputs need."""
+def _reach(walked: Walked, runs: Runs, iterations: Iterations, masks: NDArray[np.uint8]) -> _Reach:
     order = np.argsort(runs.time)
     levels = np.zeros(walked.identities // BLOCK + 2, np.int32)
     level = np.zeros(len(order), np.int32)
-    arrays = (iterations, masks, walked.rows, walked.operands, walked.distinct)
-    passes.find_levels(order, runs, *arrays, levels, level)
+    arrays = (iterations, masks, walked.rows, walked.operands, walked.distinct, walked.tape)
+    operation_level = np.zeros(len(walked.tape.identity), np.int32)
+    passes.find_levels(order, runs, *arrays, levels, level, operation_level)
     needed = np.zeros(walked.identities, np.bool_)
     for each in walked.outputs.values():
         needed[each[each > STALE] - CONSTANTS] = True
-    passes.find_needed(order, runs, *arrays, needed, np.zeros(len(order), np.bool_))
+    operation_needed = np.zeros(len(operation_level), np.bool_)
+    continued = np.zeros(len(order), np.bool_)
+    passes.find_needed(order, runs, *arrays, needed, continued, operation_needed)
     if needed[STALE - CONSTANTS]:
         raise NotLifted("an output follows from what memories held beforehand")
-    return level, needed
+    return _Reach(level, needed, operation_level, operation_needed)
 
 
 def _iterations(

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.lifting.stages import Stage
-from darwinn_sim.lifting.walk import CONSTANTS
+from darwinn_sim.lifting.stage import Made, Stage
+from darwinn_sim.lifting.tape import CONSTANTS
 from darwinn_sim.units.identities import BLOCK
 
 Numbers32 = NDArray[np.int32]
@@ -105,6 +105,9 @@ class Slots:
         for first, count in zip(made.T, stage.blocks, strict=True):
             self._place(first, begin, count * stage.size, of_byte)
             begin = begin + of_byte * count * stage.size
+        if stage.how is Made.OPERATIONS:
+            # An operation may take what one before it has made.
+            operands = self.of(stage.operands)
         return Placed(stage, operands, others, slot, *strides)
 
     def _place(

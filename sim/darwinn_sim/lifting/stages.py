@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from enum import IntEnum
 from hashlib import blake2b
 from typing import Any
 
@@ -13,7 +11,9 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.lifting.runs import Found, joined, planes_of, weights_of, words_of
-from darwinn_sim.lifting.walk import CONSTANTS, NO_TABLE, NotLifted
+from darwinn_sim.lifting.stage import Made, Stage
+from darwinn_sim.lifting.tape import CONSTANTS
+from darwinn_sim.lifting.walk import NO_TABLE, NotLifted
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM
 from darwinn_sim.units.tensor_records import Parameters
@@ -31,63 +31,35 @@ _MOST_PARTS = 4
 _OCTET = 255
 
 
-class Made(IntEnum):
-    """How the sums of a stage are made."""
-
-    PRODUCTS = 0
-    """Weights times bytes."""
-    MAXIMUM = 1
-    """The greatest of values of ``width`` bytes each."""
-    PAIRS = 2
-    """Values times values, of one byte or two."""
-
-
-@dataclass(eq=False)
-class Stage:
-    """Sums of ``lanes`` at each position, and what is made of them.
-
-    ``operands``: numbers of bytes, shape (positions, k), in values of ``width`` bytes. PAIRS have
-    the second factors in ``others``, of ``other_width`` bytes, and take ``zeros`` from both.
-    ``weights``: (k, lanes); ``zero``: taken from each byte before, as far as ``offset`` (of each
-    lane) does not hold it. ``made``: first identity of each position, and of each lane, that the
-    results have: (positions, blocks), with the lanes of each block. ``size``: bytes of a result.
-    """
-
-    level: int
-    row: int
-    how: Made
-    operands: Numbers32
-    weights: Numbers32
-    zero: int
-    offset: Numbers32
-    scale: NDArray[np.float32]
-    made: NDArray[np.int64]
-    blocks: tuple[int, ...]
-    size: int
-    table: Numbers32 | None = None
-    others: Numbers32 = field(default_factory=lambda: np.zeros((0, 0), np.int32))
-    width: int = 1
-    other_width: int = 1
-    zeros: tuple[int, int] = (0, 0)
-
-    @property
-    def lanes(self) -> int:
-        """Sums of a position."""
-        return len(self.offset)
-
-    @property
-    def positions(self) -> int:
-        """How often all lanes are made."""
-        return len(self.operands)
-
-
 def stages(found: Found) -> list[Stage]:
     """All stages, in an order in which they can be made.
 
     Raises:
         NotLifted: sums are made in a way that has no stage.
     """
-    return sorted(_merged(list(_all(found))), key=lambda stage: stage.level)
+    parts = [*_of_operations(found), *_merged(list(_all(found)))]
+    return sorted(parts, key=lambda stage: stage.level)
+
+
+def _of_operations(found: Found) -> Iterator[Stage]:
+    """What the scalar core computes of each level, which goes before what tiles do."""
+    tape, level = found.walked.tape, found.operation_level
+    for each in np.unique(level[found.operation_needed]):
+        which = found.operation_needed & (level == each)
+        yield Stage(
+            level=int(each),
+            row=-1,
+            how=Made.OPERATIONS,
+            operands=tape.operands[which],
+            operations=tape.operation[which],
+            weights=np.zeros((0, 1), np.int32),
+            zero=0,
+            offset=np.zeros(1, np.int32),
+            scale=np.ones(1, np.float32),
+            made=tape.identity[which, None],
+            blocks=(1,),
+            size=4,
+        )
 
 
 def _all(found: Found) -> Iterator[Stage]:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.kernel.structure import Records, join
 from darwinn_sim.lifting.kernels import Span, Step, StepPlan, find_spans
+from darwinn_sim.lifting.scalar_steps import WordOperation, placed_operations
 from darwinn_sim.lifting.slots import Placed
-from darwinn_sim.lifting.stages import Made, Stage, split
+from darwinn_sim.lifting.stage import Made, Stage
+from darwinn_sim.lifting.stages import split
 from darwinn_sim.units.tensor_records import Parameters
 
 _SPARSE, _DENSE, _TAKEN = 8.0, 48.0, 2.0
@@ -48,10 +50,14 @@ class _Planner:
         self._numbers: dict[str, list[NDArray[Any]]] = {}
         self._counts = {"lanes": 0, "columns": 0, "spans": 0, "weight": 0}
         self._tables: dict[bytes, int] = {bytes(4 * chip.ROW_WORDS): 0}
+        self._operations: list[Records[WordOperation]] = [WordOperation.zeros(0)]
 
     def add(self, placed: Placed) -> None:
         """The next step."""
         stage = placed.stage
+        if stage.how is Made.OPERATIONS:
+            self._add_operations(placed)
+            return
         step = Step.zeros(1)
         step["how"], step["positions"] = stage.how, stage.positions
         step["column"], step["columns"] = self._counts["columns"], placed.operands.shape[1]
@@ -71,6 +77,14 @@ class _Planner:
         self._add_lanes(stage, not parts)
         self._add_spans(placed.operands)
         self._add_spans(placed.others)
+
+    def _add_operations(self, placed: Placed) -> None:
+        step = Step.zeros(1)
+        step["how"], step["positions"] = placed.stage.how, placed.stage.positions
+        step["operation"] = sum(map(len, self._operations))
+        self._steps.append(step)
+        made = placed_operations(placed.stage.operations, placed.operands, placed.slot)
+        self._operations.append(made)
 
     def _table(self, stage: Stage) -> int:
         if stage.table is None:
@@ -125,6 +139,7 @@ class _Planner:
             weighted=self._all("weighted"),
             coefficient=words[:, :_COEFFICIENTS].copy(),
             lower_bound=words[:, _COEFFICIENTS:][:, :_BOUNDS].copy(),
+            operations=join(self._operations),
         )
 
 

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.buffers import Request, batches_of, layer_bytes
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records, join
+from darwinn_sim.lifting import codes
 from darwinn_sim.lifting.foundation import CONTROL, Foundation, foundation_of
+from darwinn_sim.lifting.tape import CONSTANTS, OPERAND_BYTES, Tape
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units import identities
-from darwinn_sim.units.identities import Execution
-
-CONSTANTS = 256
-"""Numbers of bytes below this are constants of that value; above it are identities."""
+from darwinn_sim.units.identities import Execution, Operation
 
 STALE = CONSTANTS
 """The number of bytes that say nothing."""
@@ -55,8 +55,9 @@ class NotLifted(Exception):
 class Walked(NamedTuple):
     """``executions`` of segments in the order of time. ``operands`` has four numbers of bytes an
     iteration of products; ``rows`` numbers of ``distinct``: the bytes of rows, shape (n, 256).
-    ``inputs`` and ``outputs``: numbers of their bytes, by layer; ``identities``: how many there
-    are, constants included. ``foundation``: of the chip, what all this rests on.
+    ``tape``: what the scalar core computes. ``inputs`` and ``outputs``: numbers of their bytes, by
+    layer; ``identities``: how many there are, constants included. ``foundation``: of the chip, what
+    all this rests on.
     """
 
     program: LoweredProgram
@@ -64,6 +65,7 @@ class Walked(NamedTuple):
     operands: Numbers32
     rows: Numbers32
     distinct: Numbers32
+    tape: Tape
     inputs: Mapping[str, Numbers32]
     outputs: Mapping[str, Numbers32]
     identities: int
@@ -113,6 +115,13 @@ class _Recorder:
         self._distinct.append(self.notes.distinct[:count].copy())
         self._earlier += count
         identities.forget_rows(self.notes)
+
+    def operations(self) -> Records[Operation]:
+        """What the scalar core has computed from data in this run."""
+        count, room = int(self.notes.walk["operations"][0]), len(self.notes.operations)
+        if count > room:
+            raise NotLifted(f"its scalar core computes with data in more than {room} operations")
+        return self.notes.operations[:count]
 
     def all(self) -> tuple[_Notes, NDArray[np.uint32]]:
         """All that has been noted in this run, and the distinct rows."""
@@ -173,11 +182,11 @@ class _Walk:
                 joined, run = None, 0
                 continue
             number = int(recorder.notes.walk["identity"][0])
-            octets = identities.octets_needed(number)
+            octets = codes.octets_needed(number)
             if number > MAX_IDENTITIES:
                 raise NotLifted("it makes more bytes than have an identity")
             joined = joined or _Joined()
-            joined.add(*recorder.all(), sent, _BITS * run)
+            joined.add(*recorder.all(), recorder.operations(), sent, _BITS * run)
             run += 1
         assert joined is not None
         joined.identify(octets)
@@ -187,6 +196,7 @@ class _Walk:
             joined.operands.reshape(-1, 4),
             joined.rows,
             joined.distinct,
+            joined.tape(),
             {name: (each + CONSTANTS).astype(np.int32) for name, each in self._inputs.items()},
             joined.outputs,
             number + CONSTANTS,
@@ -202,13 +212,20 @@ class _Walk:
     def _run(self, shift: int, recorder: _Recorder | None = None) -> Mapping[str, bytes]:
         device = self._accelerator.chip
         device.restore(self._before)
-        stale = identities.octets(np.zeros(1, np.int64), shift)[0]
+        stale = codes.octets(np.zeros(1, np.int64), shift)[0]
         self._forget(device.tiles, device.core_array, stale)
+        device.core_array["noting"] = recorder is not None
 
         def fill(request: Request) -> None:
             self._fill(request, shift)
 
-        sent = self._accelerator.walk(self._executable, fill, recorder)
+        try:
+            sent = self._accelerator.walk(self._executable, fill, recorder)
+        except SimulationError as error:
+            # An identity is no address, for one.
+            if device.core["uninitialised"]:
+                raise NotLifted(_COURSE) from error
+            raise
         self._check(device.core)
         return sent
 
@@ -226,15 +243,17 @@ class _Walk:
         for name in ("activations", "parameters"):
             core[name] = stale
             core[f"{name}_written"] = 0
-        core["memory"], core["memory_written"] = word, 0
-        core["registers_written"] = core["predicates_written"] = 0
+        for name in ("memory", "registers"):
+            core[name] = word
+            core[f"{name}_written"] = 0
+        core["predicates_written"] = 0
         for rows in (tiles["units"]["row"], tiles["ring"]["rows"], core["ring"]["rows"]):
             rows["data"], rows["written"] = word, 0
         core["units"]["row"]["data"] = tiles["mesh"]["data"] = word
 
     def _fill(self, request: Request, shift: int) -> None:
         """Identities of inputs, of which nothing that decides anything may follow."""
-        stale = identities.octets(np.zeros(1, np.int64), shift)[0]
+        stale = codes.octets(np.zeros(1, np.int64), shift)[0]
         batches = batches_of(self._executable)
         for buffer, mapped in request.buffers.items():
             region = mapped.region
@@ -242,7 +261,7 @@ class _Walk:
             known = region.payload_known
             if buffer.desc == Description.BASE_ADDRESS_INPUT_ACTIVATION:
                 numbers = self._inputs[buffer.name].reshape(batches, -1)[buffer.batch]
-                region.payload[: numbers.size] = identities.octets(numbers, shift)
+                region.payload[: numbers.size] = codes.octets(numbers, shift)
                 if known is not None:
                     known[: numbers.size] = False
             elif buffer.desc in (
@@ -255,10 +274,8 @@ class _Walk:
 
     def _check(self, core: state.Core) -> None:
         """Nothing that a run leaves behind, or decides, depends on its data."""
-        if core["unwritten_loads"]:
-            raise NotLifted("its scalar core computes with data")
         if core["uninitialised"]:
-            raise NotLifted("its course may depend on data, or on what came before")
+            raise NotLifted(_COURSE)
         after = self._accelerator.chip
         for name in CONTROL:
             if not np.array_equal(after.tiles[name], self._before.tiles[name]):
@@ -284,10 +301,17 @@ class _Joined:
         self.operands = np.zeros(0, np.int32)
         self.rows = np.zeros(0, np.int32)
         self.distinct = np.zeros((0, chip.ROW_BYTES), np.int32)
+        self.operations = Operation.zeros(0)
+        self.words = np.zeros(0, np.int32)
         self.outputs: dict[str, Numbers32] = {}
 
     def add(
-        self, notes: _Notes, distinct: NDArray[np.uint32], outputs: Mapping[str, bytes], shift: int
+        self,
+        notes: _Notes,
+        distinct: NDArray[np.uint32],
+        operations: Records[Operation],
+        outputs: Mapping[str, bytes],
+        shift: int,
     ) -> None:
         """Take in another run."""
         rows = np.concatenate([notes.rows, *(notes.executions[name] for name in _ROWS)])
@@ -296,27 +320,38 @@ class _Joined:
             self.executions = notes.executions
             self.operands = np.zeros(4 * len(notes.operands), np.int32)
             self.outputs = {name: np.zeros(len(each), np.int32) for name, each in outputs.items()}
+            self.operations = operations
+            self.words = np.zeros(OPERAND_BYTES * len(operations), np.int32)
             self.rows, self.distinct = rows, np.zeros((len(distinct), chip.ROW_BYTES), np.int32)
-        identities.add_octets(self.operands, notes.operands.view(np.uint8), shift)
+        codes.add_octets(self.operands, notes.operands.view(np.uint8), shift)
+        words = np.ascontiguousarray(operations["operands"]).view(np.uint8).reshape(-1)
+        codes.add_octets(self.words, words, shift)
         for name, each in outputs.items():
-            identities.add_octets(self.outputs[name], np.frombuffer(each, np.uint8), shift)
+            codes.add_octets(self.outputs[name], np.frombuffer(each, np.uint8), shift)
         if not first:
             # Rows that are equal in one octet may differ in another.
             pairs = _joined(self.rows, rows)
             self.distinct = self.distinct[pairs[:, 0]]
             distinct = distinct[pairs[:, 1]]
         octets = np.ascontiguousarray(distinct).view(np.uint8).reshape(-1)
-        identities.add_octets(self.distinct.reshape(-1), octets, shift)
+        codes.add_octets(self.distinct.reshape(-1), octets, shift)
 
     def identify(self, octets: int) -> None:
         """Replace codes by numbers, when all runs are there."""
-        for codes in (self.operands, self.distinct.reshape(-1), *self.outputs.values()):
-            identities.identify(codes, octets, CONSTANTS)
+        coded = (self.operands, self.words, self.distinct.reshape(-1), *self.outputs.values())
+        for each in coded:
+            codes.identify(each, octets, CONSTANTS)
         begin = len(self.rows) - len(_ROWS) * len(self.executions)
         for k, name in enumerate(_ROWS):
             first = begin + k * len(self.executions)
             self.executions[name] = self.rows[first : first + len(self.executions)]
         self.rows = self.rows[:begin]
+
+    def tape(self) -> Tape:
+        """What the scalar core has computed, when numbers are known."""
+        operations = self.operations
+        operation, identity = (operations[name].copy() for name in ("operation", "identity"))
+        return Tape(operation, self.words.reshape(-1, OPERAND_BYTES), identity)
 
 
 def _joined(one: Numbers32, other: Numbers32) -> Numbers32:
@@ -326,12 +361,14 @@ def _joined(one: Numbers32, other: Numbers32) -> Numbers32:
         slots = np.full(4 * room, identities.NOTHING, np.int32)
         pairs = np.empty((room, 2), np.int32)
         numbers = one.copy()
-        count = identities.join(numbers, other, slots, pairs)
+        count = codes.join(numbers, other, slots, pairs)
         if count >= 0:
             one[:] = numbers
             return pairs[:count]
         room *= 4
 
+
+_COURSE = "its course may depend on data, or on what came before"
 
 _UNTOUCHED = 0x02020202
 """Shadow of words of wide memory that hold what they held before the run."""

@@ -177,7 +177,7 @@ def _advance_one(
             moved = _advance_tile(core, tiles, actor, tables, seen, order, all_go)
         elif actor == _CORE:
             steps = core.steps
-            reason = schedule.run_core(core, tiles, tables, seen.watch[0].stop_pc)
+            reason = schedule.run_core(core, tiles, tables, seen)
             moved = core.steps != steps
         else:
             moved = _advance_scalar_unit(core, tiles, actor - _SCALAR_UNITS, tables)

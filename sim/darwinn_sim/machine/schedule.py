@@ -22,6 +22,7 @@ from darwinn_sim.units import (
     ring_bus,
     scalar_core,
     scalar_fence,
+    scalar_notes,
     tensor_unit,
     tile_fence,
     wide_to_narrow,
@@ -41,7 +42,7 @@ def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Obse
     while True:
         if observation.has_stopped(seen):
             return scalar_core.STOPPED
-        reason = run_core(core, tiles, tables, seen.watch[0].stop_pc)
+        reason = run_core(core, tiles, tables, seen)
         if reason not in SETTLES:
             return reason
         steps = core.steps
@@ -64,15 +65,18 @@ def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Obse
 
 
 @inner
-def run_core(core: state.Core, tiles: Records[state.Tile], tables: Tables, stop_pc: int) -> int:
+def run_core(
+    core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Observation
+) -> int:
     """Run the scalar core until something stops it, or what it hands over cannot be taken."""
     while True:
-        reason = scalar_core.run(core, tables, stop_pc)
-        if reason != scalar_core.HANDS_OVER:
-            return reason
-        if not _take(core, tiles, tables):
-            return scalar_core.BLOCKED
-        reason = scalar_core.pass_on(core, tables)
+        reason = scalar_core.run(core, tables, seen.watch[0].stop_pc)
+        if reason == scalar_core.HANDS_OVER:
+            if not _take(core, tiles, tables):
+                return scalar_core.BLOCKED
+            reason = scalar_core.pass_on(core, tables)
+        if core.computed:
+            scalar_notes.take(core, seen.notes)
         if reason != scalar_core.NEXT:
             return reason
 

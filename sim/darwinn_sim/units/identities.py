@@ -3,8 +3,9 @@
 Control flow, addresses, flags and moves of a program do not depend on its data. So a walk in which
 every byte says which byte it is shows which results are made of which operands, for all inputs at
 once (``darwinn_sim.lifting``). All units move bytes as ever; the tensor unit writes identities in
-place of results, and notes what each segment takes. A memory holds a byte where an identity has
-several: there is a run for each of its octets.
+place of results, and notes what each segment takes, and so does the scalar core with what it
+computes from data (``scalar_notes``). A memory holds a byte where an identity has several: there is
+a run for each of its octets.
 
 The octets of a constant are all the same, so that whatever is no input and no result may be left as
 it is. Other identities have codes whose first three octets are not (:func:`code`).
@@ -12,14 +13,14 @@ it is. Other identities have codes whose first three octets are not (:func:`code
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import compiled, inner, unchecked
+from darwinn_sim.kernel.compiled import inner, unchecked
 from darwinn_sim.kernel.structure import Int32, Record, Records
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, scale_half
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK, row_base, values_of
@@ -40,8 +41,13 @@ BLOCK = 4
 MAX_DISTINCT = 1 << 19
 """Distinct rows that are noted before they are taken out; memory is used for those that come."""
 
-_SPACING = 0x010101
-_CODES = (1 << 24) - (1 << 8)
+MAX_OPERATIONS = 1 << 20
+"""Operations of the scalar core that are noted in a run; memory is used for those that come."""
+
+SPACING = 0x010101
+"""Codes of constants are multiples of this: their octets are equal."""
+
+CODES = (1 << 24) - (1 << 8)
 """Codes of three octets: all from 1 on but multiples of the spacing, in which they are equal."""
 
 _FACTORS = (2 * np.arange(chip.ROW_WORDS, dtype=np.uint64) + 1) * np.uint64(0x9E3779B1)
@@ -51,7 +57,8 @@ _HASH = (_FACTORS & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 class Walk(Record):
     """How far a run on identities is. ``shift``: of the octet of this run, -1: this is no such run.
     ``identity``: the next one. ``segments``, ``operands``, ``rows`` and ``distinct``: what has been
-    noted since it was last taken out. ``most``: iterations of a segment, at most.
+    noted since it was last taken out. ``most``: iterations of a segment, at most. ``operations`` of
+    the scalar core, noted or beyond the room for them.
     """
 
     shift: int
@@ -61,6 +68,7 @@ class Walk(Record):
     rows: int
     distinct: int
     most: int
+    operations: int
 
 
 class Execution(Record):
@@ -82,10 +90,21 @@ class Execution(Record):
     identity: int
 
 
+class Operation(Record):
+    """What the scalar core has computed from data: an operation of ``scalar_alu`` on two words. The
+    bytes of the result have identities from ``identity`` on, where they are not known.
+    """
+
+    operation: Int32
+    operands: Annotated[NDArray[np.uint32], 2]
+    identity: int
+
+
 class Notes(NamedTuple):
     """What a run on identities notes: one ``walk``; ``executions`` of segments; ``operands``, the
     activations of each iteration, as a word; ``rows``, numbers of distinct rows; these, with how
-    many words of each are taken; where they are by their hash, and by the last place of each.
+    many words of each are taken; where they are by their hash, and by the last place of each;
+    ``operations`` of the scalar core.
     """
 
     walk: Records[Walk]
@@ -96,6 +115,7 @@ class Notes(NamedTuple):
     lengths: NDArray[np.int32]
     slots: NDArray[np.int32]
     latest: NDArray[np.int32]
+    operations: Records[Operation]
 
 
 def no_notes() -> Notes:
@@ -112,6 +132,7 @@ def no_notes() -> Notes:
         small,
         small,
         np.zeros((1, 1), np.int32),
+        Operation.zeros(1),
     )
 
 
@@ -129,6 +150,7 @@ def new_notes(iterations: int, most: int) -> Notes:
         np.empty(distinct, np.int32),
         np.full(1 << distinct.bit_length(), NOTHING, np.int32),
         np.full((chip.TILES, chip.WIDE_ROWS), NOTHING, np.int32),
+        Operation.zeros(MAX_OPERATIONS),
     )
     notes.walk["shift"] = -1
     notes.walk["most"] = most
@@ -136,7 +158,7 @@ def new_notes(iterations: int, most: int) -> Notes:
 
 
 def forget(notes: Notes) -> None:
-    """Make room: what has been noted so far is known, but for the distinct rows."""
+    """Make room: what segments have noted so far is known, but for the distinct rows."""
     for name in ("segments", "operands", "rows"):
         notes.walk[name] = 0
 
@@ -191,7 +213,7 @@ def note(
     walk = notes.walk[0]
     entry = notes.executions[walk.segments]
     walk.segments += 1
-    walk.identity = (walk.identity + BLOCK - 1) // BLOCK * BLOCK
+    begin_block(notes)
     entry.instruction = unit.current
     entry.tile = tile.number
     entry.position = unit.position
@@ -222,6 +244,13 @@ def note(
             _note_row(_wide_row(core, tile, parameters, row, segment.lanes, notes), notes)
     if segment.outputs:
         _note_output(tile, unit, parameters, segment.lanes, entry, notes)
+
+
+@inner
+def begin_block(notes: Notes) -> None:
+    """The next identities begin a block."""
+    walk = notes.walk[0]
+    walk.identity = (walk.identity + BLOCK - 1) // BLOCK * BLOCK
 
 
 @inner
@@ -347,8 +376,8 @@ def same_row(one: NDArray[np.uint32], other: NDArray[np.uint32], count: int) -> 
 @inner
 def octet(walk: Walk, identity: int) -> np.uint32:
     """What a byte holds in this run."""
-    low = identity % _CODES
-    number = (identity // _CODES) << 24 | (low + low // (_SPACING - 1) + 1)
+    low = identity % CODES
+    number = (identity // CODES) << 24 | (low + low // (SPACING - 1) + 1)
     return np.uint32((number >> walk.shift) & 0xFF)
 
 
@@ -365,7 +394,7 @@ def store_sums(
     walk = notes.walk[0]
     base = row_base(core, tile, parameters, segment.sum_row)
     for lane in range(segment.lanes):
-        tile.wide[base + lane] = _identities(walk, 4)
+        tile.wide[base + lane] = next_identities(walk, 4)
         tile.wide_written[base + lane] = 0
 
 
@@ -374,84 +403,14 @@ def give_results(unit: state.Unit, parameters: Parameters, lanes: int, notes: No
     """Identities of results, one or two bytes of each lane: into ``unit.rounded``."""
     size = 2 if parameters.function & OUTPUT_16BIT else 1
     for lane in range(lanes):
-        unit.rounded[lane] = _identities(notes.walk[0], size)
+        unit.rounded[lane] = next_identities(notes.walk[0], size)
 
 
 @inner
-def _identities(walk: Walk, count: int) -> np.uint32:
+def next_identities(walk: Walk, count: int) -> np.uint32:
     """The next identities, a byte each."""
     word = np.uint32(0)
     for k in range(count):
         word |= octet(walk, walk.identity) << np.uint32(8 * k)
         walk.identity += 1
     return word
-
-
-def octets_needed(identities: int) -> int:
-    """Runs that it takes to tell so many identities from each other."""
-    return 3 if identities <= _CODES else 4
-
-
-def octets(identities: NDArray[np.int64], shift: int) -> NDArray[np.uint8]:
-    """What bytes of these identities hold in the run of a ``shift``."""
-    high, low = np.divmod(identities, _CODES)
-    code = high << 24 | (low + low // (_SPACING - 1) + 1)
-    found: NDArray[np.uint8] = (code >> shift & 0xFF).astype(np.uint8)
-    return found
-
-
-@compiled
-def add_octets(codes: NDArray[np.int32], octets: NDArray[np.uint8], shift: int) -> None:
-    """Take what the run of a ``shift`` had of bytes into their codes."""
-    for i in range(len(codes)):
-        codes[i] |= np.int32(octets[i]) << np.int32(shift)
-
-
-@compiled
-def identify(codes: NDArray[np.int32], runs: int, constants: int) -> None:
-    """Replace codes of so many octets by numbers: a constant by its value, another one by its
-    identity plus ``constants``.
-    """
-    for i in range(len(codes)):
-        code = np.int64(codes[i]) & 0xFFFFFFFF
-        low = code & 0xFFFFFF
-        if low % _SPACING == 0:
-            codes[i] = low // _SPACING
-        else:
-            codes[i] = constants + low - low // _SPACING - 1 + (code >> 24) * _CODES
-
-
-@compiled
-def join(
-    one: NDArray[np.int32],
-    other: NDArray[np.int32],
-    slots: NDArray[np.int32],
-    first: NDArray[np.int32],
-) -> int:
-    """Number pairs of numbers, equal ones alike, in the place of ``one``; -1 where this is so.
-
-    ``slots``: a power of two of places, all -1, more than there are pairs. ``first``: room for the
-    places of the first of each. Returns how many numbers there are; -1 without room.
-    """
-    mask = len(slots) - 1
-    count = 0
-    for i in range(len(one)):
-        if one[i] < 0:
-            continue
-        key = np.int64(one[i]) << 32 | np.int64(other[i])
-        hashed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-        slot = np.int64(hashed >> np.uint64(24)) & mask
-        while slots[slot] >= 0:
-            known = slots[slot]
-            if first[known, 0] == one[i] and first[known, 1] == other[i]:
-                break
-            slot = (slot + 1) & mask
-        if slots[slot] < 0:
-            if count == len(first):
-                return NOTHING
-            slots[slot] = count
-            first[count, 0] = one[i]
-            first[count, 1] = other[i]
-            count += 1
-        one[i] = slots[slot]
-    return count

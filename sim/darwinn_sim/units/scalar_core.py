@@ -80,8 +80,9 @@ def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
 
     It stops before the bundle at ``stop_pc``, too.
 
-    Returns one of the reasons above. After ``HANDS_OVER``, whoever runs the core sees to what
-    ``core.handed`` asks and calls :func:`pass_on`; what cannot be taken yet is handed over again.
+    Returns one of the reasons above, or ``NEXT`` where there is something to note
+    (``core.computed``). After ``HANDS_OVER``, whoever runs the core sees to what ``core.handed``
+    asks and calls :func:`pass_on`; what cannot be taken yet is handed over again.
     """
     while True:
         if core.halted:
@@ -96,8 +97,9 @@ def run(core: state.Core, tables: Tables, stop_pc: int) -> int:
         _hand_over(core, tables, tables.at[core.pc])
         if core.handed.kind != Handover.NOTHING:
             return HANDS_OVER
-        if pass_on(core, tables) != NEXT:
-            return FAULT
+        reason = pass_on(core, tables)
+        if reason != NEXT or core.computed:
+            return reason
 
 
 @compiled
@@ -109,14 +111,18 @@ def pass_on(core: state.Core, tables: Tables) -> int:
     instruction = core.handed.instruction
     if tables.opcode[instruction] == _SCALAR:
         _scalar(core, tables.scalar[core.handed.row])
-    elif kind == Handover.NOTHING:
-        _execute(core, tables, instruction, end)
-    elif tables.opcode[instruction] == _HALT:
-        core.halted = 1
     else:
-        if kind == Handover.DISPATCH:
-            _check_base(core, tables.dispatch[instruction])
-        _advance(core, end)
+        common = tables.dispatch[instruction]
+        if common.gate:
+            _decide(core, common.predicate)
+        if kind == Handover.NOTHING:
+            _execute(core, tables, instruction, end)
+        elif tables.opcode[instruction] == _HALT:
+            core.halted = 1
+        else:
+            if kind == Handover.DISPATCH:
+                _check_base(core, common)
+            _advance(core, end)
     core.steps += 1
     core.bundles += end - pc
     core.work += 1
@@ -326,7 +332,6 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
     )
     order.goes_on(core, clocks.CORE, core.handed.instruction)
     order.reads(core, clocks.CORE, clocks.SCALAR_BASE + int(address))
-    core.unwritten_loads += core.memory_written[address] != state.ALL_BITS
     core.registers[bundle.load_register] = core.memory[address]
     core.registers_written[bundle.load_register] = core.memory_written[address]
     if operation == LoadOperation.POST_INCREMENT:
@@ -357,17 +362,9 @@ def _alu_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -
     if same and (operation == AluOperation.SUBTRACT or operation == AluOperation.XOR):
         written = state.ALL_BITS
     core.registers_written[bundle.alu_destination] = written
-    if operation >= AluOperation.TO_FLOAT:
-        core.immediate[0] = b
-        x = registers.view(np.float32)[bundle.alu_a]
-        y = core.immediate.view(np.float32)[0]
-        if operation == AluOperation.TO_INTEGER:
-            core.registers[bundle.alu_destination] = np.uint32(np.int64(np.rint(y)))
-        else:
-            value = scalar_alu.float_alu(operation, x, y, b)
-            core.registers.view(np.float32)[bundle.alu_destination] = value
-    else:
-        core.registers[bundle.alu_destination] = scalar_alu.integer_alu(operation, a, b)
+    core.registers[bundle.alu_destination] = scalar_alu.result(operation, a, b)
+    if core.noting and written != state.ALL_BITS:
+        _computes(core, bundle.alu_destination, operation, a, a_written, b, b_written)
 
 
 @inner
@@ -395,17 +392,40 @@ def _decide(core: state.Core, predicate: int) -> None:
 def _function_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -> None:
     if bundle.function_op == ScalarFunction.NONE:
         return
-    x = registers.view(np.float32)[bundle.function_source]
+    x = registers[bundle.function_source]
     written = core.operands_written[bundle.function_source] == state.ALL_BITS
+    operation = scalar_alu.FUNCTION + bundle.function_op
     core.registers_written[bundle.function_destination] = (
         state.ALL_BITS if written else np.uint32(0)
     )
-    if bundle.function_op == ScalarFunction.RECIPROCAL:
-        value = np.float32(np.float32(1) / x)
-    else:
-        # By way of float64, so that every machine's library rounds to the same float32.
-        value = np.float32(np.exp2(np.float64(x)))
-    core.registers.view(np.float32)[bundle.function_destination] = value
+    core.registers[bundle.function_destination] = scalar_alu.result(operation, x, np.uint32(0))
+    if core.noting and bundle.function_destination == bundle.alu_destination:
+        # What the ALU has computed is gone.
+        core.computed = 0
+    if core.noting and not written:
+        none, register = np.uint32(0), bundle.function_destination
+        _computes(core, register, operation, x, none, none, state.ALL_BITS)
+
+
+@inner
+def _computes(
+    core: state.Core,
+    register: int,
+    operation: int,
+    a: np.uint32,
+    a_written: np.uint32,
+    b: np.uint32,
+    b_written: np.uint32,
+) -> None:
+    """A register has got the result of an operation on data, which is to be noted."""
+    result = core.results[core.computed]
+    result.operation = operation
+    result.register = register
+    result.a = a
+    result.a_written = a_written
+    result.b = b
+    result.b_written = b_written
+    core.computed += 1
 
 
 @compiled

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.unwritten import _flip, change
-from darwinn_sim.units.scalar_alu import compared_written, integer_alu, result_written
+from darwinn_sim.units.scalar_alu import (
+    compared_written,
+    integer_alu,
+    moved_bytes,
+    result_written,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +43,40 @@ def test_known_bits_do_not_depend_on_unwritten_ones(
     one, other = slow(operation, a, b), slow(operation, again_a, again_b)
     assert int(integer_alu(operation, np.uint32(a), np.uint32(b))) == one
     assert (one ^ other) & bits == 0
+
+
+BYTES = st.sampled_from([sum(0xFF << 8 * k for k in range(4) if m >> k & 1) for m in range(16)])
+"""Shadows of words some bytes of which are written."""
+PARTS = st.one_of(WORDS, BYTES, st.sampled_from([8, 16, 24, 7, 9]))
+
+
+@pytest.mark.parametrize("operation", INTEGER, ids=INTEGER.get)
+@given(
+    words=st.tuples(PARTS, PARTS),
+    written=st.tuples(BYTES, BYTES),
+    others=st.lists(st.tuples(WORDS, WORDS), min_size=8, max_size=8, unique=True),
+)
+def test_moved_bytes_are_those_of_an_operand(
+    operation: int,
+    words: tuple[int, int],
+    written: tuple[int, int],
+    others: list[tuple[int, int]],
+) -> None:
+    """Always of the same one, at the same place, whatever is in the bytes that are not written."""
+    a, b = words
+    moved = int(moved_bytes(operation, *map(np.uint32, (a, written[0], b, written[1]))))
+    filled = [
+        [word & mask | fill & ~mask for word, mask, fill in zip(words, written, each, strict=True)]
+        for each in others
+    ]
+    results = [slow(operation, *each).to_bytes(4, "little") for each in filled]
+    operands = [b"".join(word.to_bytes(4, "little") for word in each) for each in filled]
+    for k in range(4):
+        if moved >> 8 * k & 0xFF:
+            assert moved >> 8 * k & 0xFF == 0xFF
+            column = [each[k] for each in results]
+            places = [[each[place] for each in operands] for place in range(8)]
+            assert column in places or not any(column)
 
 
 @pytest.mark.parametrize("operation", [3, 4, 5], ids=["and", "or", "xor"])

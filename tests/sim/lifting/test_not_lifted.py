@@ -15,7 +15,7 @@ from darwinn_formats.limits import Limits, limited
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import IncompleteProgram
-from darwinn_sim.isa.codes import AluOperation, LoadOperation, StoreOperation
+from darwinn_sim.isa.codes import StoreOperation
 from darwinn_sim.kernel import state
 from darwinn_sim.lifting import program as lifting
 from darwinn_sim.lifting import walk as walking
@@ -86,14 +86,6 @@ def nothing(_: Assembler) -> None:
     """The input goes out as it is."""
 
 
-def loads_and_stores(program: Assembler) -> None:
-    """What a run finds in scalar memory, the one before has left there."""
-    program.emit("Scalar", {"load_op": LoadOperation.DIRECT, "load_address": 9, "load_register": 3})
-    program.emit("Scalar", {"alu_op": AluOperation.MOVE, "alu_immediate": 1, "alu_destination": 4})
-    store = {"store_op": StoreOperation.DIRECT, "store_address": 9, "store_register": 4}
-    program.emit("Scalar", store)
-
-
 def stores(program: Assembler) -> None:
     """To where a register says that nothing has written in this run."""
     store = {"store_op": StoreOperation.INDIRECT, "store_address": 7, "store_register": 3}
@@ -102,7 +94,6 @@ def stores(program: Assembler) -> None:
 
 REASONS = {
     "its course may depend on data, or on what came before": moved(stores),
-    "its scalar core computes with data": moved(loads_and_stores),
     "it computes nothing in its tiles": moved(nothing),
     "a function has no table of this program": moved(sums(function=1)),
     "elements of output 'results' are what memories held beforehand": moved(sums(), WORDS + 2),
@@ -137,7 +128,8 @@ def test_what_the_chip_holds_is_stale_and_nothing_has_written_it(octet: int) -> 
     rows = [tiles["units"]["row"], tiles["ring"]["rows"], core["ring"]["rows"]]
     stale = [
         *(tiles["narrow"], tiles["scale_bias"], tiles["wide"][changed], tiles["mesh"]["data"]),
-        *(core["memory"], core["activations"], core["parameters"], core["units"]["row"]["data"]),
+        *(core["memory"], core["registers"], core["activations"], core["parameters"]),
+        core["units"]["row"]["data"],
         *(row["data"] for row in rows),
     ]
     unwritten = [
@@ -210,7 +202,7 @@ def checked(**differs: object) -> str | None:
     names = CONTROL
     before = {name: np.arange(4) for name in names}
     after = {name: np.arange(4) + (name == differs.get("tiles")) for name in names}
-    core = {"unwritten_loads": 0, "uninitialised": 0, "flags": np.arange(3)}
+    core = {"uninitialised": 0, "flags": np.arange(3)}
     flags = np.arange(3)[None] + (differs.get("core") == "flags")
     if "counts" in differs:
         core[str(differs["counts"])] = 1
@@ -236,7 +228,6 @@ def test_a_run_leaves_what_controls_the_next_as_it_was() -> None:
     }.items():
         assert checked(tiles=name) == f"it leaves {text} otherwise than it found them"
     assert checked(core="flags") == "it leaves flags otherwise than it found them"
-    assert checked(counts="unwritten_loads") == "its scalar core computes with data"
     course = "its course may depend on data, or on what came before"
     assert checked(counts="uninitialised") == course
 

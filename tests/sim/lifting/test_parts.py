@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from darwinn_sim.lifting import passes, runs, stages, walk
 from darwinn_sim.lifting.slots import Slots
-from darwinn_sim.lifting.stages import EXACT, Made, Stage
-from darwinn_sim.lifting.walk import CONSTANTS, NotLifted
+from darwinn_sim.lifting.stage import Made, Stage
+from darwinn_sim.lifting.stages import EXACT
+from darwinn_sim.lifting.tape import CONSTANTS
+from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.units import identities
 from darwinn_sim.units.identities import NOTHING, Execution
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM, SUM

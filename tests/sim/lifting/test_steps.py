@@ -15,8 +15,8 @@ from darwinn_sim.lifting import kernels, program
 from darwinn_sim.lifting.kernels import Span, find_spans
 from darwinn_sim.lifting.program import LiftedProgram
 from darwinn_sim.lifting.slots import Slots
-from darwinn_sim.lifting.stages import Made, Stage
-from darwinn_sim.lifting.walk import CONSTANTS
+from darwinn_sim.lifting.stage import Made, Stage
+from darwinn_sim.lifting.tape import CONSTANTS
 from darwinn_sim.units.identities import BLOCK
 from darwinn_sim.units.output_stage import OUTPUT_16BIT
 from darwinn_sim.units.tensor_records import Parameters

@@ -117,6 +117,8 @@ def test_what_nothing_has_written_is_marked_where_it_goes() -> None:
         outfeed = ("RingOutfeed", units | {"row_words": 63, "to_host": to_host})
         bench = Bench([outfeed, sender], strict=True)
         bench.tiles[0]["wide_written"][3 * 64 + 2] = 0
+        # Whatever is not 0 says that a byte is written; as a number of the host's it is one bit.
+        bench.tiles[0]["wide_written"][3 * 64 + 1] = 0x01010101 if to_host else 0x02000102
         bench.run()
         assert bench.fault is None
         if to_host:
@@ -124,4 +126,4 @@ def test_what_nothing_has_written_is_marked_where_it_goes() -> None:
             assert marks == [*[1] * 8, *[0] * 4, *[1] * 4]
         else:
             full = 0xFFFFFFFF
-            assert bench.core["memory_written"][50:54].tolist() == [full, full, 0, full]
+            assert bench.core["memory_written"][50:54].tolist() == [full, 0xFF00FFFF, 0, full]

@@ -27,8 +27,8 @@ def to_float(word: int) -> np.float32:
 
 
 def to_word(value: Any) -> int:
-    """The bits of a float32."""
-    return int(np.float32(value).view(np.uint32))
+    """The bits of a float32; all that are no number have the same."""
+    return 0x7FC00000 if np.isnan(value) else int(np.float32(value).view(np.uint32))
 
 
 REGISTER_OPERATIONS: dict[int, Callable[[int, int], int]] = {
