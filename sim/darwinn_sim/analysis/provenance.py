@@ -222,7 +222,7 @@ class _Marker:
     def ranges(self) -> dict[int, Places]:
         """Places by reader: ascending, the first of some and how many they are."""
         self.take()
-        notes = distinct(np.concatenate(self._parts))
+        notes = self._parts[0] if len(self._parts) == 1 else distinct(np.concatenate(self._parts))
         bits = PLACE_BITS + COUNT_BITS
         readers, begins = np.unique(notes >> bits, return_index=True)
         ends = [*begins.tolist(), len(notes)][1:]
