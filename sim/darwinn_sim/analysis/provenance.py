@@ -10,9 +10,10 @@ meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
+from operator import attrgetter
 
 import numpy as np
 from darwinn_formats.darwinn import DataType, Executable, Layer, to_tensor
@@ -113,16 +114,6 @@ class Reads:
     first: NDArray[np.bool_] = field(default_factory=_nothing_made)
     last: NDArray[np.bool_] = field(default_factory=_nothing_made)
 
-    def __or__(self, other: Reads) -> Reads:
-        """Both together, of the same instruction on the same tile."""
-        return Reads(
-            self.activations | other.activations,
-            self.parameters | other.parameters,
-            self.scales | other.scales,
-            self.first | other.first,
-            self.last | other.last,
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Provenance:
@@ -174,17 +165,18 @@ def trace(
     before = accelerator.chip.contents() if len(windows) > 1 else None
     runs = []
     for number, window in enumerate(windows, 1):
-        if before is not None:
+        if before is not None and number > 1:
             accelerator.chip.restore(before)
         if number == len(windows):
             # A copy of all memories, where no run begins any more.
             before = None
         runs.append(_MarkedRun(accelerator, caching, inference, found, window, swept))
     reads = [run.reads() for run in runs]
+    join = cache(Origin.__or__)
     return Provenance(
         program,
         found,
-        {key: reduce(Reads.__or__, (each[key] for each in reads)) for key in reads[0]},
+        {key: _joined([each[key] for each in reads], join) for key in reads[0]},
         {
             name: reduce(Origin.__or__, (run.outputs[name] for run in runs))
             for name in runs[0].outputs
@@ -193,6 +185,22 @@ def trace(
         reduce(Origin.__or__, (run.scalar_core for run in runs)),
         accelerator.assumed,
     )
+
+
+def _joined(found: Sequence[Reads], join: Callable[[Origin, Origin], Origin]) -> Reads:
+    """What all runs have found of one instruction on one tile; ``join`` joins two origins, which
+    tiles share, once.
+    """
+    if len(found) == 1:
+        return found[0]
+    return Reads(
+        *(reduce(join, each) for each in zip(*map(_ORIGINS, found), strict=True)),
+        *(np.bitwise_or.reduce(each) for each in zip(*map(_MADE, found), strict=True)),
+    )
+
+
+_ORIGINS = attrgetter("activations", "parameters", "scales")
+_MADE = attrgetter("first", "last")
 
 
 class _Marker:
@@ -214,7 +222,7 @@ class _Marker:
     def ranges(self) -> dict[int, Places]:
         """Places by reader: ascending, the first of some and how many they are."""
         self.take()
-        notes = distinct(np.concatenate(self._parts))
+        notes = self._parts[0] if len(self._parts) == 1 else distinct(np.concatenate(self._parts))
         bits = PLACE_BITS + COUNT_BITS
         readers, begins = np.unique(notes >> bits, return_index=True)
         ends = [*begins.tolist(), len(notes)][1:]

@@ -113,8 +113,13 @@ def sweeps(tables: Tables, group: NDArray[np.uint8]) -> Sweeps:
                 found["sweeps"][-1][f"{name}_end"] += before[name]
             for name in _LISTS:
                 before[name] += len(found[name][-1])
-    joined: list[Any] = [np.concatenate(found[name]) for name in _LISTS]
-    return Sweeps(at, *joined)
+    return Sweeps(at, *(_joined(found[name]) for name in _LISTS))
+
+
+def _joined(parts: list[NDArray[Any]]) -> Any:
+    """One after another, as bytes: NumPy joins records field by field."""
+    octets = np.concatenate([each.view(np.uint8) for each in parts])
+    return octets.view(parts[0].dtype)
 
 
 _LISTS = ("sweeps", "reads", "rows", "writes", "made")

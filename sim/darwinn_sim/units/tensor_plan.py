@@ -10,7 +10,8 @@ starts or ends, or lanes or zero points change.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.limits import limits
@@ -84,63 +85,57 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     Raises ``PlanTooLong``.
     """
     place = Place.zeros(len(instructions))
-    operand, granule = np.zeros(0, np.int32), np.zeros(0, np.int16)
-    address, flag = np.zeros(0, np.int32), np.zeros(0, np.uint8)
-    segments = np.zeros(0, np.uint8)
-    walked = Segment.zeros(0)
-    total = np.zeros(3, np.int64)
     states = _Walks.zeros(1)[0]
     budget = min(MAX_PLAN_BYTES, limits().memory)
-    known: dict[bytes, int] = {}
-    for row, (instruction, key) in enumerate(zip(instructions, _keys(instructions), strict=True)):
-        if known.setdefault(key, row) != row:
-            place[row] = place[known[key]]
+    first: dict[bytes, int] = {}
+    like = [first.setdefault(key, row) for row, key in enumerate(_keys(instructions))]
+    if not first:
+        return _EMPTY
+    most = {row: _most(instructions[row]) for row in first.values()}
+    iterations, segments, words = _room(list(most.values()), budget)
+    operand, granule = np.zeros(iterations, np.int32), np.zeros(iterations, np.int16)
+    segment = Segment.zeros(segments)
+    address, flag = np.zeros(words, np.int32), np.zeros(words, np.uint8)
+    total = np.zeros(3, np.int64)
+    for row, same in enumerate(like):
+        if same != row:
+            place[row] = place[same]
             continue
-        main = most_elements(instruction["main"])
-        writes = most_elements(instruction["narrow_write"])
-        if budget < 0 or max(main, writes) > MAX_ITERATIONS:
+        if budget < 0 or max(most[row]) > MAX_ITERATIONS:
             raise PlanTooLong(row)
-        iterations, _, words = total.tolist()
-        _resize(iterations + main, operand, granule)
-        _resize(words + writes, address, flag)
-        if len(walked) < main:
-            walked = Segment.zeros(main)
+        main, writes = most[row]
+        i, s, w = total.tolist()
+        walk = operand[i : i + main], granule[i : i + main], segment[s : s + main]
+        results = address[w : w + writes], flag[w : w + writes]
         counts = np.array(
             [
-                *_walk(instruction, states, operand[iterations:], granule[iterations:], walked),
-                _walk_writes(instruction, states, address[words:], flag[words:]),
+                *_walk(instructions[row], states, *walk),
+                _walk_writes(instructions[row], states, *results),
             ]
         )
-        made = _bytes(walked[: int(counts[1])])
-        _resize(len(segments) + len(made), segments)
-        segments[len(segments) - len(made) :] = made
-        made[:] = 0
         for k, name in enumerate(("iteration", "segment", "write")):
             place[row][name] = total[k]
             place[row][name + "s"] = counts[k]
         total += counts
         budget -= int(counts @ _BYTES_OF_COUNTS)
-    if not known:
-        return _EMPTY
-    iterations, _, words = total.tolist()
-    _resize(iterations, operand, granule)
-    _resize(words, address, flag)
-    found: Any = segments.view(Segment.dtype)
-    return TensorPlan(place, operand, granule, found, address, flag)
+    i, s, w = total.tolist()
+    return TensorPlan(place, operand[:i], granule[:i], segment[:s], address[:w], flag[:w])
 
 
-def _resize(length: int, *arrays: NDArray[Any]) -> None:
-    """Have one-dimensional arrays end at ``length``, in place: a program's plan takes the greater
-    part of its memory, and is not to be there twice.
+def _most(instruction: NDArray[np.void]) -> tuple[int, int]:
+    """Iterations and written words that an instruction can have."""
+    return most_elements(instruction["main"]), most_elements(instruction["narrow_write"])
+
+
+def _room(most: Sequence[tuple[int, int]], budget: int) -> list[int]:
+    """Iterations, segments and words to have room for: what is not used takes no memory.
+
+    The one that uses up the budget may go beyond it.
     """
-    for array in arrays:
-        # Nothing else refers to them: kernels keep no views.
-        array.resize(length, refcheck=False)
-
-
-def _bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
-    """The same memory: NumPy would copy and join records field by field."""
-    return records.view(np.uint8)
+    iterations, words = np.minimum(most, MAX_ITERATIONS).sum(axis=0)
+    bounds = budget // _BYTES_OF_COUNTS + MAX_ITERATIONS
+    found: list[int] = np.minimum([iterations, iterations, words], bounds).tolist()
+    return found
 
 
 _WALKED = (

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from darwinn_formats.errors import printable
-from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from darwinn_testbench.report.result import Report, Row, telling_rows
 from darwinn_testbench.report.verdict import Verdict
 
+if TYPE_CHECKING:
+    from junitparser import TestCase
+
 _RESULTS = {
-    Verdict.NOT_COMPARED: Failure,
-    Verdict.RACE: Failure,
-    Verdict.HAZARD: Failure,
-    Verdict.MISMATCH: Failure,
-    Verdict.REGRESSION: Failure,
-    Verdict.FAULT: Error,
-    Verdict.BAD_INPUT: Error,
-    Verdict.REFUSED: Skipped,
+    Verdict.NOT_COMPARED: "Failure",
+    Verdict.RACE: "Failure",
+    Verdict.HAZARD: "Failure",
+    Verdict.MISMATCH: "Failure",
+    Verdict.REGRESSION: "Failure",
+    Verdict.FAULT: "Error",
+    Verdict.BAD_INPUT: "Error",
+    Verdict.REFUSED: "Skipped",
 }
+"""Classes of ``junitparser``, which is loaded only where a document is made."""
 
 
 def to_junit(reports: Sequence[Report[Row]]) -> bytes:
@@ -30,6 +34,8 @@ def to_junit(reports: Sequence[Report[Row]]) -> bytes:
     report whose verdict no row carries gets a case of its own, so that it cannot look green.
     Characters that XML cannot hold are written as escape sequences.
     """
+    from junitparser import JUnitXml, TestSuite
+
     document = JUnitXml("darwinn")
     for report in reports:
         suite = TestSuite(printable(report.file))
@@ -50,11 +56,15 @@ def _cases(report: Report[Row]) -> list[TestCase]:
 
 
 def _case(command: str, row: Row) -> TestCase:
+    import junitparser
+
     why = printable(row.why)
-    case = TestCase(printable(row.case), classname=f"darwinn.{command}", time=row.duration)
+    case = junitparser.TestCase(
+        printable(row.case), classname=f"darwinn.{command}", time=row.duration
+    )
     kind = _RESULTS.get(row.verdict)
     if kind is not None:
-        case.result = [kind(why, str(row.verdict))]
+        case.result = [getattr(junitparser, kind)(why, str(row.verdict))]
     elif why:
         case.system_out = f"{row.verdict}: {why}" if row.verdict is Verdict.RAN else why
     return case
