@@ -102,6 +102,7 @@ def test_of_two_ports_that_write_a_row_the_higher_one_has_it_all(channel: int) -
     found = []
     for tile in (rtl_tile(1), rtl_tile(RATIO)):
         tile.reset()
+        tile.stall(0, 0)
         tile.narrow[:], tile.wide[:] = 1, 2
         # One that writes this row in each cycle, and one that waits at another until that is over.
         for number, rows in ((channel, 200), (1 - channel, 1)):
