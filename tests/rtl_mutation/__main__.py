@@ -68,7 +68,7 @@ GOAL, GOAL_OF_SOURCE, ENOUGH = 0.97, 0.90, 20
 """Shares of the mutants that are not equivalent that have to be caught: in all, and in each source
 with enough of them."""
 
-BATCH = 500
+BATCH = 700
 """So many mutants are compiled together; all are asked the near tests, then some the far ones."""
 FIRST = 3
 """So many tests that have caught others of a source are asked before all others."""

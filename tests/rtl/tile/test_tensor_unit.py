@@ -224,3 +224,48 @@ def test_sum(nightly: bool) -> None:
 @nightly_too
 def test_interpolation(nightly: bool) -> None:
     _check_random(slow.INTERPOLATE, nightly)
+
+
+NEAREST: dict[str, Any] = {
+    field.name: [0] * field.count if field.count > 1 else 0
+    for field in BY_NAME[slow.INTERPOLATE].fields
+    if field.name != "opcode"
+} | {
+    "main_limit": [0, 0, 1, 0, 0, 0, 0, 0],
+    "reduction_loops": 3,
+    "partial_sum_read": 3,
+    "output_block_loop": 3,
+    "last_block_lanes": 3,
+    "apply_bias": 1,
+    "output_scale": 1.0,
+}
+"""Two outputs of four lanes, each the nearest pixel."""
+
+
+@pytest.mark.parametrize("axis", "xy")
+@pytest.mark.parametrize("bit", range(16))
+def test_every_bit_of_a_step_between_pixels(axis: str, bit: int) -> None:
+    """The second output is one pixel on, or further: without the bit it would be the first one."""
+    step, half = 1 << bit, 64
+    fields = NEAREST | {
+        "x_loop": 3,
+        "y_loop": 3,
+        f"{axis}_loop": 2,
+        f"{axis}_step": step,
+        f"{axis}_start": max(128 - half - step, 0 - half),
+        f"{axis}_pitch": 8,
+    }
+    ones, zeros = (1,) * 5, (0,) * 5
+    read = Walk((1, 1, 2, *ones), (0, 0, 0, *zeros), base=20_000)
+    fields |= read.fields(slow.INTERPOLATE, "narrow_read")
+    sums = Walk((1, 1, 2, *ones), (0, 0, 4, *zeros), base=400)
+    fields |= sums.fields(slow.INTERPOLATE, "partial_sum")
+    write = Walk((2, 1, 1, *ones), (4, 0, 0, *zeros), base=4096)
+    fields |= write.fields(slow.INTERPOLATE, "narrow_write")
+    pair = TileAndModel({})
+    pair.give(slow.INTERPOLATE, fields)
+    assert slow.run(pair.slow, slow.INTERPOLATE, fields)
+    pair.run()
+    assert pair.rtl.idle
+    first, second = pair.rtl.narrow[4096:4104].reshape(2, 4).tolist()
+    assert first != second
