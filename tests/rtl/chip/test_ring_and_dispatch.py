@@ -126,6 +126,21 @@ def test_rows_wait_for_room_on_their_own_channel(full: int, sender: int | None) 
     assert playing.collected(3) == [1, 0, 2]
 
 
+def test_rows_of_a_tile_wait_for_room_in_the_outfeed() -> None:
+    """More than it holds, sent long before anybody takes them."""
+    playing, rows = Chip(), 8
+    playing.consume(6, 0, rows, base=SENDER_ROWS)
+    for row in range(rows):
+        playing.infeed(row, 1 << 6)
+    playing.rtl.settle()
+    sent = _line("RingProducer", "wide_read", rows, SENDER_ROWS)
+    playing.give("RingProducer", sent | {"targets": OUTFEED}, 1 << 6)
+    playing.rtl.run(120 * rows)
+    playing.collect(rows)
+    playing.rtl.settle()
+    assert playing.collected(rows) == list(range(rows))
+
+
 @pytest.mark.parametrize("outfeed", [0, 1])
 @pytest.mark.parametrize("channel", [0, 1])
 def test_a_token_counts_for_the_core_too(channel: int, outfeed: int) -> None:
