@@ -22,6 +22,7 @@ _EVENTS = f"{_DMA}/test_events.py"
 _INTERRUPTS = f"{_DMA}/test_interrupts.py"
 _REGISTERS = f"{_DMA}/test_registers_block.py"
 _QUEUE = f"{_DMA}/test_queue.py::test_queue"
+_WIDE_QUEUE = f"{_DMA}/test_queue.py::test_queue_on_a_bus_of_32_bytes"
 _BESIDE = f"{_DMA}/test_queue.py::test_transfers_beside_the_queue"
 _ENGINE = (_CYCLES, _EVENTS, _ON_THE_BUS)
 
@@ -94,6 +95,7 @@ FAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/dma/*.sv", (_EVENTS, _QUEUE, _INTERRUPTS, *_ENGINE, _BESIDE)),
     ("rtl/host/*.sv", (_INTERRUPTS, _QUEUE, _REGISTERS, _EVENTS, *_ENGINE, _BESIDE)),
     ("rtl/host/host_interface.sv", (_SIDE, *_PLAYED)),
+    ("rtl/host/chunk_queue.sv", (_WIDE_QUEUE,)),
 )
 """The same of tests that are asked of what those let pass."""
 

@@ -29,7 +29,10 @@ STANDSTILL = 1 << 15
 """Cycles of the whole chip without any progress after which a test is over: less than ever, as many
 mutants stand still, and each such wait is a minute. Without a mutant all tests pass with it."""
 
-_OPTIONS = ("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-header")
+_OPTIONS = (
+    *("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-header"),
+    *("-m", "not nightly or asked_of_mutants"),
+)
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _UNBUILT = "cannot be built"

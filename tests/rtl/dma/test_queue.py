@@ -33,6 +33,7 @@ def test_queue(test: str, failed: dict[str, str]) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.asked_of_mutants
 @pytest.mark.parametrize("test", TESTS)
 def test_queue_on_a_bus_of_32_bytes(test: str, failed_on_a_wide_bus: dict[str, str]) -> None:
     """Descriptors and the status block are a part of a word."""
