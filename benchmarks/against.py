@@ -43,7 +43,7 @@ from darwinn_testbench.chip.session import Session
 
 def inference(path):
     (model,) = open_models(path)
-    session = Session(model)
+    session = Session(model, lifts=False)
     (tensors,) = random_inputs(model.ports, seed=0, runs=1)
     return lambda: session.infer(tensors)
 

@@ -58,7 +58,7 @@ def measure(path: Path, inputs: int, repeat: int) -> Result:
     cores = len(os.sched_getaffinity(0))
     (model, *_) = open_models(path)
     sets = [dict(each) for each in random_inputs(model.ports, seed=0, runs=inputs)]
-    sessions = [Session(model) for _ in range(cores)]
+    sessions = [Session(model, lifts=False) for _ in range(cores)]
     found: list[TensorMap] = [each.infer(sets[0]).outputs for each in sessions]
     run = min(seconds_of(lambda: sessions[0].infer(sets[0]), repeat))
     count = max(2, round(_SECONDS / run))

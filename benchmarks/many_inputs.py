@@ -58,7 +58,7 @@ def measure(path: Path, inputs: int, repeat: int) -> Result | str:
     """A model with as many inputs; a text if it is not lifted."""
     threadpool_limits(1)
     (model, *_) = open_models(path)
-    session = Session(model)
+    session = Session(model, lifts=False)
     sets = [dict(each) for each in random_inputs(model.ports, seed=0, runs=inputs)]
     plain = [_infer_anew(session, each) for each in sets[:_RUN]]
     run = best(lambda: session.infer(sets[0]), repeat)

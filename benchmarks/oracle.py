@@ -72,7 +72,7 @@ def measure(path: Path, original: Path, repeat: int) -> Times | str:
         return str(error).split(": ", 1)[-1]
     (tensors,) = random_inputs(references.ports, seed=0, runs=1)
     inputs = list(tensors.values())
-    session = Session(model)
+    session = Session(model, lifts=False)
     given = device_inputs(model.ports, tensors, references.expect(tensors, session.states))
     session.infer(given)
     chip = _least(lambda: session.infer(given), repeat)

@@ -90,7 +90,7 @@ def inferring(path: Path) -> Action:
     from darwinn_testbench.chip.session import Session
 
     (model,) = open_models(path)
-    session = Session(model)
+    session = Session(model, lifts=False)
     session.load_parameters()
     (tensors,) = random_inputs(model.ports, seed=0, runs=1)
     return lambda: session.infer(tensors)

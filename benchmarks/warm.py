@@ -47,7 +47,7 @@ class OwnRun:
 
     def __init__(self, path: Path) -> None:
         (model,) = open_models(path)
-        self.session = Session(model)
+        self.session = Session(model, lifts=False)
         self._tensors = {port.name: np.ones(port.shape, port.dtype) for port in model.ports}
 
     def __call__(self) -> float:

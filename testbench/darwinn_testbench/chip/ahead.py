@@ -131,8 +131,8 @@ class Ahead:
         self.lifted = replace(self.lifted, reason=reason)
 
     def _is_lifted(self, worth: bool) -> bool:
-        """Whether the program is lifted; if it is ``worth`` it, that is tried, and looked for what
-        others have lifted once in any case."""
+        """Whether the program is lifted: it is if it is ``worth`` it; what another session has
+        lifted is looked for once in any case."""
         self._require_alone(self._now)
         if self._program is None and (worth or not self._looked):
             self._looked = True

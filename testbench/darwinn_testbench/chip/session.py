@@ -101,7 +101,8 @@ class Session:
     ``X_variable_output`` is X in the next one, as the vendor's runtime does it.
 
     Sessions can share a ``device``; without one the session has a chip of its own, made with the
-    other arguments (see :class:`Device`).
+    other arguments (see :class:`Device`). Without ``lifts`` each inference is a run of the program,
+    however many there are.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Session:
         model: BoundModel,
         *,
         device: Device | None = None,
+        lifts: bool = True,
         strict: bool = False,
         seed: int = 0,
         preloads: Sequence[Preload] = (),
@@ -118,6 +120,7 @@ class Session:
         self.device = device or Device(
             strict=strict, seed=seed, preloads=preloads, assumptions=assumptions
         )
+        self.lifts = lifts
         self.caching: RunResult | None = None
         self.states: dict[str, AnyArray] = {}
         self.reset_states()
@@ -202,7 +205,7 @@ class Session:
 
     @property
     def _may_be_lifted(self) -> bool:
-        return not self.model.states and self.accelerator.liftable
+        return self.lifts and not self.model.states and self.accelerator.liftable
 
     @property
     def lifted(self) -> Lifted | None:

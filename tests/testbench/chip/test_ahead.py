@@ -121,7 +121,7 @@ def test_two_models_that_take_turns_are_not_lifted(dense: Callable[[int], Path])
     assert outputs(one, sets[:3]) == wanted[:3]
 
 
-@pytest.mark.parametrize("options", [{"strict": True}, {}])
+@pytest.mark.parametrize("options", [{"strict": True}, {"lifts": False}, {}])
 def test_few_or_strict_ones_are_run(dense: Callable[[int], Path], options: dict[str, bool]) -> None:
     (model,) = open_models(dense(0))
     sets = random_inputs(model.ports, seed=3, runs=MANY if options else ahead.LEAST_INPUTS - 1)
@@ -192,7 +192,11 @@ def test_what_another_session_has_lifted_is_used_from_the_second_inference_on(
     session = Session(model)
     assert outputs(session, sets) == wanted
     assert session.lifted is not None and session.lifted.inferences == MANY - 1
-    for options in ({"strict": True}, {"preloads": [Preload(3, 100, bytes([1]))]}):
+    for options in (
+        {"strict": True},
+        {"lifts": False},
+        {"preloads": [Preload(3, 100, bytes([1]))]},
+    ):
         another = Session(model, **options)
         assert outputs(another, sets[:5]) == wanted[:5]
         assert another.lifted is None
