@@ -50,6 +50,15 @@ def constrained_random(examples: int) -> settings:
     )
 
 
+def nothing(instruction: str) -> dict[str, Any]:
+    """Every field of an instruction but its opcode, all 0."""
+    return {
+        field.name: [0] * field.count if field.count > 1 else 0
+        for field in BY_NAME[instruction].fields
+        if field.name != "opcode"
+    }
+
+
 @dataclass(frozen=True)
 class Walk:
     """A traversal by real numbers: iterations and steps of its loops, innermost first.

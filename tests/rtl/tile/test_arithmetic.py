@@ -9,10 +9,9 @@ from zlib import crc32
 import numpy as np
 import pytest
 from darwinn_sim import chip
-from darwinn_sim.isa.table import BY_NAME
 from float_classes import CLASSES, OutputCase, expected
 from nightly import nightly_seed, nightly_too, note
-from stimulus import Walk
+from stimulus import Walk, nothing
 from tile_units import TileAndModel
 
 MAC = "TensorMac"
@@ -23,11 +22,7 @@ ZERO = 128
 CASES, CASES_NIGHTLY = 60, 20_000
 """Of 64 lanes, of each class."""
 
-NOTHING: dict[str, Any] = {
-    field.name: [0] * field.count if field.count > 1 else 0
-    for field in BY_NAME[MAC].fields
-    if field.name != "opcode"
-}
+NOTHING = nothing(MAC)
 
 
 def instruction(case: OutputCase) -> dict[str, Any]:

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
-from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.rtl.tile.bench import LINKS, RingRow
 from exact_waits import exact_waits
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
 from slow_model.memory import Core
 from slow_model.traversal import walk
-from stimulus import Walk
+from stimulus import Walk, nothing
 from tile_units import TileAndModel
 
 ROWS, WORDS = chip.WIDE_ROWS, chip.NARROW_BYTES // 4
@@ -51,17 +50,15 @@ class Unit:
 
     def fields(self, counts: tuple[int, ...], bases: dict[str, int]) -> Fields:
         """Those of traversals of ``counts`` elements, one behind another; all else is off."""
-        known = BY_NAME[self.name].fields
-        found: Fields = {f.name: [0] * f.count if f.count > 1 else 0 for f in known}
-        loops = {f.name.removesuffix("_limit"): f.count for f in known}
+        found = nothing(self.name)
         for side, name in enumerate(self.places):
             inner = [1, 2, 4][: len(counts)]
-            pad = loops[name] - len(counts)
+            pad = len(found[f"{name}_limit"]) - len(counts)
             walked = Walk(
                 (*counts, *[1] * pad), (*inner, *[0] * pad), base=bases.get(name, 100 + 50 * side)
             )
             found |= walked.fields(self.name, name)
-        return {name: value for name, value in found.items() if name not in ("opcode", "tiles")}
+        return found
 
 
 def _produce(pair: TileAndModel, fields: Fields) -> Done:

@@ -7,23 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_sim.isa.table import BY_NAME
 from functional_coverage import Coverage
 from nightly import check_cases, nightly_too
 from slow_model import tensor_unit as slow
-from stimulus import Walk
+from stimulus import Walk, nothing
 from tensor_stimulus import scale_bias
 from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases.tensor_unit import TRAVERSALS, Case, cases
 
-DEFAULTS: dict[str, Any] = {
-    field.name: [0] * field.count if field.count > 1 else 0
-    for field in BY_NAME[slow.MAC].fields
-    if field.name != "opcode"
-}
-"""Every field of an instruction but its opcode, all 0."""
+DEFAULTS = nothing(slow.MAC)
 
 
 def _check(operation: str, case: Case) -> None:
@@ -226,11 +220,7 @@ def test_interpolation(nightly: bool) -> None:
     _check_random(slow.INTERPOLATE, nightly)
 
 
-NEAREST: dict[str, Any] = {
-    field.name: [0] * field.count if field.count > 1 else 0
-    for field in BY_NAME[slow.INTERPOLATE].fields
-    if field.name != "opcode"
-} | {
+NEAREST = nothing(slow.INTERPOLATE) | {
     "main_limit": [0, 0, 1, 0, 0, 0, 0, 0],
     "reduction_loops": 3,
     "partial_sum_read": 3,

@@ -14,7 +14,7 @@ from darwinn_testbench.rtl.tile.bench import RingRow
 from darwinn_testbench.rtl.tile.environment import TileEnvironment, TileProgram, TileTest
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, tensor_unit, wide_to_narrow
 from slow_model.memory import Core, Tile
-from stimulus import Walk
+from stimulus import Walk, nothing
 
 PROGRAMS = 25
 MESH = tuple(mesh_bus.DIRECTIONS)
@@ -26,12 +26,7 @@ FENCE = ("TileFence", {"wait_idle": (1 << chip.TILE_UNITS) - 1, "increment": 1})
 
 def fields(name: str, **values: Any) -> dict[str, Any]:
     """All fields of an instruction but its opcode, 0 where no value is given."""
-    zeros = {
-        field.name: [0] * field.count if field.count > 1 else 0
-        for field in BY_NAME[name].fields
-        if field.name != "opcode"
-    }
-    return zeros | values
+    return nothing(name) | values
 
 
 def line(name: str, traversal: str, count: int, base: int, step: int = 1) -> dict[str, Any]:
