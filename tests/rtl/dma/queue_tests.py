@@ -169,6 +169,29 @@ class AnyAddress(DmaTest):
 
 
 @pyuvm.test()
+class AnyWindow(DmaTest):
+    """The window begins at any device address: each of its bits counts, those too that put all
+    that is aligned out of reach."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut, aligned = Queue(environment), self.bench.dut, 16
+        for bit in range(63):
+            window = WINDOW | 1 << bit
+            base = window - window % aligned + RING_PLACE
+            settings = {"harness_window_base": window, "instruction_queue_base": base}
+            await queue.open({**GOOD, **settings})
+            queue.memory.set_pressure(1.0)
+            await queue.write("instruction_queue_tail", 1)
+            if window % aligned:
+                await self.bench.cycles(20)
+                assert not dut.m_axi_arvalid.value, f"{window:#x}: a read"
+                assert await queue.read("hib_error_status") == EXTENDED, f"{window:#x}"
+            else:
+                await self.bench.until(lambda: bool(dut.m_axi_arvalid.value), "a read", LIMIT)
+                assert int(dut.m_axi_araddr.value) == RING_PLACE, f"{window:#x}"
+
+
+@pyuvm.test()
 class OnTheBus(DmaTest):
     """What is on the bus stays as it is, whatever the host writes meanwhile."""
 

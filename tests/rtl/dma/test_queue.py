@@ -20,6 +20,7 @@ TESTS = (
     "StoppedUntilOff",
     "LongRing",
     "AnyAddress",
+    "AnyWindow",
     "OnTheBus",
 )
 
