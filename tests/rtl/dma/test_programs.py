@@ -105,8 +105,9 @@ def test_an_unruly_memory_changes_no_byte(tmp_path: Path) -> None:
     perform_unruly(8, 60, 1, tmp_path)
 
 
-def test_memory_stays_while_the_rtl_may_work_in_it(tmp_path: Path) -> None:
-    perform(HarnessDescription(), 0, 1, tmp_path, "memory_of_what_breaks_off")
+@pytest.mark.parametrize("test", ["memory_of_what_breaks_off", "memory_that_ends_with_python"])
+def test_memory_stays_while_the_rtl_may_work_in_it(test: str, tmp_path: Path) -> None:
+    perform(HarnessDescription(), 0, 1, tmp_path, test)
 
 
 @pytest.mark.nightly

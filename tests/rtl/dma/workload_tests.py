@@ -7,10 +7,12 @@ import json
 import os
 import weakref
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import cocotb
+import numpy as np
 from darwinn_testbench.rtl.bench import WaitTimeout
 from darwinn_testbench.rtl.dma import workload_bench
 from darwinn_testbench.rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
@@ -114,6 +116,16 @@ async def memory_of_what_breaks_off(dut: Any) -> None:
         assert players[0]() is not None, "the memory is gone while the RTL works in it"
         await simulation.perform(far_workload(simulation.bench.random, large=False))
     assert players[0]() is None, "the memory stays for good"
+
+
+@cocotb.test()
+async def memory_that_ends_with_python(dut: Any) -> None:
+    """The RTL goes on for a moment when Python has ended, and works in nothing that is gone: an
+    array of this size is given back to the system at once."""
+    simulation = WorkloadBench(dut)
+    await simulation.start()
+    workload = far_workload(simulation.bench.random, large=False)
+    await simulation.perform(replace(workload, stalls=np.zeros(1 << 24, np.uint32)))
 
 
 @cocotb.test()

@@ -27,6 +27,7 @@ from darwinn_testbench.rtl.chip.core_agent import (
     Settle,
 )
 from darwinn_testbench.rtl.dma.register_agent import RegisterAgent
+from darwinn_testbench.rtl.memory_library import memory_library
 
 
 class MemoryAgent(uvm_agent):
@@ -37,7 +38,7 @@ class MemoryAgent(uvm_agent):
 
     def build_phase(self) -> None:
         """Nothing is mapped."""
-        self._library = ctypes.CDLL(None)
+        self._library = memory_library()
         self.unmap_all()
 
     def unmap_all(self) -> None:

@@ -75,8 +75,7 @@ class WorkloadBench:
         dut = self._dut
         dut.go.value = 0
         await self.bench.reset()
-        # The RTL works in this memory until it has the next one's, also if this one breaks off.
-        player = self._player = WorkloadPlayer(workload)
+        player = WorkloadPlayer(workload)
         if workload.window != DEFAULT_WINDOW:
             await self.write("harness_window_base", workload.window.base)
             await self.write("harness_window_size", workload.window.size)

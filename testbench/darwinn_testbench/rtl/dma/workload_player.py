@@ -7,21 +7,26 @@ their own, and the RTL works on the very arrays of this module: nothing is copie
 from __future__ import annotations
 
 import ctypes
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.rtl.dma.descriptor_model import READ_TAGS
 from darwinn_testbench.rtl.dma.workload import EVENTS, Workload, WorkloadResult
+from darwinn_testbench.rtl.memory_library import memory_library
 
 
 class WorkloadPlayer:
-    """``workload``, in place for the simulation that this process is."""
+    """``workload``, in place for the simulation that this process is: from now on until there is
+    another one, also if nobody waits for its end.
+    """
+
+    _in_place: ClassVar[WorkloadPlayer | None] = None
+    """Whose arrays the RTL works in. It goes on in them after a test has ended."""
 
     def __init__(self, workload: Workload) -> None:
-        self._library = ctypes.CDLL(None)
-        self._library.workload_events.restype = ctypes.c_void_p
-        self._library.workload_taken.restype = ctypes.c_uint64
+        self._library = memory_library()
         self._regions = {
             start: np.frombuffer(data, np.uint8).copy() for start, data in workload.regions.items()
         }
@@ -51,6 +56,7 @@ class WorkloadPlayer:
         for tag, data in self._sinks.items():
             library.workload_sink(ctypes.c_uint32(tag), _pointer(data), size(data.size))
         library.workload_pattern(_pointer(self._stalls), ctypes.c_uint32(self._stalls.size))
+        WorkloadPlayer._in_place = self
 
     def result(self) -> WorkloadResult:
         """What is there now; raises ``AssertionError`` if a stream gave more than was asked for."""
