@@ -40,6 +40,9 @@ _HOUR = 3600.0
 _GRACE = 1.5
 """A job that gets so many times its share of the time is ended."""
 _AT_LEAST = 60.0
+_TO_SAY = 30.0
+"""Seconds in which a job that is ended may say what it has found: which tests have failed so far.
+"""
 
 
 def shares(jobs: Sequence[Job], seconds: float) -> Iterator[float]:
@@ -79,6 +82,7 @@ def perform(job: Job, seconds: float, values: Mapping[str, str], log: Path) -> D
             result = Result.PASSED if code == 0 else Result.FAILED
         except subprocess.TimeoutExpired:
             result = Result.LATE
+            _interrupt(process)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -86,6 +90,13 @@ def perform(job: Job, seconds: float, values: Mapping[str, str], log: Path) -> D
     seconds_taken = round(time.monotonic() - begin)
     found = kept_figures(figures)
     return Done(job.name, result, seconds_taken, last_line(log), job.about, found)
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Have a job, and all that it has started, come to its end by itself."""
+    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(_TO_SAY)
 
 
 def last_line(log: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -116,16 +117,35 @@ def test_figures_that_were_cut_short_are_none(tmp_path: Path) -> None:
     assert kept_figures(path) == {}
 
 
+@pytest.mark.parametrize("deaf", [False, True])
 def test_a_job_without_end_is_ended_with_all_that_it_has_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deaf: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nightly, "_AT_LEAST", 1.0)
     monkeypatch.setattr(nightly, "_HOUR", 100.0)
-    code = "import subprocess, sys; print('on', flush=True); subprocess.run(['sleep', '600'])"
+    monkeypatch.setattr(nightly, "_TO_SAY", 1.0)
+    code = "import signal, subprocess; signal.signal(signal.SIGINT, signal.SIG_IGN); " * deaf
+    code += "import subprocess; print('on', flush=True); subprocess.run(['sleep', '600'])"
+    begin = time.monotonic()
     assert night(tmp_path, [job("endless", code)], monkeypatch) == 1
+    assert time.monotonic() - begin < 60
     (found,) = Nights.load(tmp_path / "nights.jsonl").all
     assert found.jobs[0].result is Result.LATE
-    assert found.jobs[0].says == "on"
+    assert found.jobs[0].says == ("on" if deaf else "KeyboardInterrupt")
+
+
+def test_a_job_that_is_late_says_which_tests_have_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightly, "_AT_LEAST", 12.0)
+    (tmp_path / "test_late.py").write_text(
+        "import time\ndef test_wrong():\n    assert False\ndef test_long():\n    time.sleep(600)\n"
+    )
+    late = Job("late", "", ("-m", "pytest", "-q", str(tmp_path)), share=1)
+    done = nightly.perform(late, 0, VALUES, tmp_path / "late.log")
+    assert done.result is Result.LATE
+    assert "test_wrong" in (tmp_path / "late.log").read_text()
+    assert "1 failed" in done.says
 
 
 def test_no_test_begins_after_the_end(tmp_path: Path) -> None:
