@@ -22,6 +22,7 @@ from darwinn_testbench.rtl.dma.far_programs import (
     expected,
     far_workload,
     fenced_workload,
+    long_workload,
 )
 from darwinn_testbench.rtl.dma.programs import ProgramGenerator
 from darwinn_testbench.rtl.dma.workload import Workload, performed_by_model, workload_of
@@ -155,6 +156,19 @@ async def far_programs(dut: Any) -> None:
             assert _moved() >= len(workload.output), "it does not go on"
         else:
             raise AssertionError("almost 4 GiB were moved in 3,000 cycles")
+
+
+@cocotb.test()
+async def long_program(dut: Any) -> None:
+    """The number of a descriptor, by which its end and error are told, has more than 16 bits."""
+    simulation = WorkloadBench(dut)
+    await simulation.start()
+    harness = HarnessDescription(**json.loads(os.environ["DARWINN_HARNESS"]))
+    workload = long_workload(simulation.bench.random, int(os.environ["DARWINN_PROGRAMS"]))
+    limit = CYCLES_PER_DESCRIPTOR * len(workload.descriptors)
+    found = await simulation.perform(workload, limit, REGISTERS)
+    check_bytes(found, expected(workload, harness.data_bytes))
+    check_timing(workload, found, harness)
 
 
 def _moved() -> int:

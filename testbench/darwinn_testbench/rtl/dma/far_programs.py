@@ -2,7 +2,7 @@
 
 :mod:`programs` draws from 64 KiB, in which everything meets everything. Here are the addresses,
 sizes and numbers that do not fit there: beyond 32 bits, across a multiple of a power of two, up to
-the last byte, more than 16 bits long, many descriptors before a fence.
+the last byte, more than 16 bits long, many descriptors before a fence, and in all.
 """
 
 from __future__ import annotations
@@ -83,6 +83,25 @@ def fenced_workload(random: Random, before: int) -> Workload:
     window = Window(0, 1 << 16)
     regions = {0: random.randbytes(8 * before)}
     return Workload(descriptors, regions, _output(random, descriptors, window), stalls, window)
+
+
+def long_workload(random: Random, count: int) -> Workload:
+    """``count`` short descriptors, of which the last one is refused. What is read is not written:
+    nothing orders the two."""
+    window = Window(0, 1 << 16)
+    descriptors = [_short(random, window.size // 2) for _ in range(count - 1)]
+    descriptors.append(Descriptor(READ_TAGS[0], window.size, 8))
+    regions = {0: random.randbytes(window.size)}
+    return Workload(descriptors, regions, _output(random, descriptors, window), window=window)
+
+
+def _short(random: Random, half: int) -> Descriptor:
+    """Reads of the first half of memory, writes to the second, interrupts."""
+    if random.random() < 0.1:
+        return Descriptor(DescriptorTag.INTERRUPT_0 + random.randrange(4))
+    tag, size = random.choice(_TAGS), random.randint(1, 12)
+    address = random.randrange(half - size)
+    return Descriptor(tag, address + half * (tag == DescriptorTag.OUTPUT), size)
 
 
 def endless_workload(random: Random) -> Workload:
