@@ -65,7 +65,10 @@ class Queue:
 
     def post(self, place: int, address: int, size: int) -> None:
         """Fill descriptor ``place`` of the ring."""
-        at = RING_PLACE + 16 * place
+        self.post_at(RING_PLACE + 16 * place, address, size)
+
+    def post_at(self, at: int, address: int, size: int) -> None:
+        """Fill the descriptor at a bus address."""
         self.memory.data[at : at + 16] = struct.pack("<QII", address, size, 0xDEAD)
 
     async def take(self, limit: int = LIMIT) -> bytes:

@@ -23,6 +23,7 @@ from instruction_queue import (
 INBOUND, EXTENDED, BAD_CONFIGURATION, INVALID, LENGTH_0 = 1, 2, 1 << 5, 1 << 9, 1 << 13
 READ_RESPONSE, WRITE_RESPONSE = 2, 4
 ADDRESS_BITS = 40
+PAGE_BYTES, ENTRY_BYTES = 4096, 16
 
 
 @pyuvm.test()
@@ -142,6 +143,33 @@ class QueueErrors(DmaTest):
         await queue.write("hib_error_status", 0)
         await self.bench.cycles(20)
         assert await queue.read("hib_error_status") == 0, wrong
+
+
+@pyuvm.test()
+class RingOverPages(DmaTest):
+    """A ring that is longer than a page, whose pages lie anywhere; heads and tail have more than
+    eight bits, and begin anew behind its last entry."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, size, before = Queue(environment), 300, 10
+        first = RING + PAGE_BYTES - ENTRY_BYTES * before
+        await queue.open({**GOOD, "instruction_queue_base": first, "instruction_queue_size": size})
+        places = (RING_PLACE, 0x2000, 0x6000)
+        for number, place in enumerate(places):
+            await queue.map(RING + PAGE_BYTES * number, place)
+        for entry in range(size):
+            page, offset = divmod(first - RING + ENTRY_BYTES * entry, PAGE_BYTES)
+            queue.post_at(places[page] + offset, WINDOW + CHUNKS + 8 * entry, 8)
+        for taken in range(size + 5):
+            if taken in (0, before, size - 1):
+                ahead = {0: 256, before: size - 1, size - 1: 5}[taken]
+                await queue.write("instruction_queue_tail", ahead)
+            at = CHUNKS + 8 * (taken % size)
+            assert await queue.take() == queue.memory.data[at : at + 8], f"chunk {taken}"
+        await queue.told(5)
+        for head in ("fetched", "completed"):
+            assert await queue.read(f"instruction_queue_{head}_head") == 5, head
+        assert await queue.read("hib_error_status") == 0
 
 
 @pyuvm.test()

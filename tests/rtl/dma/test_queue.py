@@ -19,6 +19,7 @@ TESTS = (
     "ToldBehindTheBlock",
     "StoppedUntilOff",
     "LongRing",
+    "RingOverPages",
     "AnyAddress",
     "AnyWindow",
     "OnTheBus",
