@@ -52,8 +52,12 @@ module interrupts
       raise_number
   )])
   else $error("a host interrupt was lost");
+  assert_queue_status_follows :
+  assert property (@(posedge clk) disable iff (!rst_n) chunk_told |=> instruction_queue_status)
+  else $error("an interrupt of the instruction queue was lost");
   assert_fatal_error_follows :
-  assert property (@(posedge clk) disable iff (!rst_n) errors != '0 |=> fatal_error_status)
+  assert property (@(posedge clk) disable iff (!rst_n)
+      errors != '0 || queue_errors != '0 |=> fatal_error_status)
   else $error("an error was not reported");
 `endif
 

@@ -100,9 +100,13 @@ class Queue:
         data = self.memory.data
         return bytes(data[STATUS_PLACE - 64 : STATUS_PLACE]), bytes(data[end : end + 64])
 
+    async def reached(self, head: int, limit: int = LIMIT) -> None:
+        """Wait until the status block says that ``head`` is reached."""
+        await self.bench.until(lambda: self.status() == (head, 0, 0), "the status block", limit)
+
     async def told(self, head: int, limit: int = LIMIT) -> None:
         """Wait until the host has been told that ``head`` is reached, by block and by interrupt."""
-        await self.bench.until(lambda: self.status() == (head, 0, 0), "the status block", limit)
+        await self.reached(head, limit)
         await self.bench.until(
             lambda: bool(self.environment.interrupts.lines & 0x10), "the queue's line", limit
         )

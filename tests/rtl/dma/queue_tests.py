@@ -146,6 +146,31 @@ class QueueErrors(DmaTest):
 
 
 @pyuvm.test()
+class ClearedMeanwhile(DmaTest):
+    """A status bit that the host clears in the very cycle of another event stays set, as assertions
+    of the RTL say."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, longest = Queue(environment), 40
+        await queue.open({**GOOD, "instruction_queue_size": longest + 1})
+        for number in range(longest):
+            queue.post(number, WINDOW + CHUNKS, 8)
+            await queue.write("instruction_queue_tail", number + 1)
+            await queue.take()
+            await self.bench.cycles(number)
+            await queue.write("instruction_queue_int_status", 0)
+            await queue.reached(number + 1)
+        for number in range(longest):
+            await queue.open({**GOOD, "instruction_queue_tail": 7})
+            assert await queue.read("fatal_err_int_status") == 1
+            queue.post(0, WINDOW + CHUNKS, 0)
+            await queue.write("instruction_queue_tail", 1)
+            await self.bench.cycles(number)
+            await queue.write("fatal_err_int_status", 0)
+            await self.bench.cycles(longest)
+
+
+@pyuvm.test()
 class RingOverPages(DmaTest):
     """A ring that is longer than a page, whose pages lie anywhere; heads and tail have more than
     eight bits, and begin anew behind its last entry."""

@@ -20,6 +20,7 @@ TESTS = (
     "StoppedUntilOff",
     "LongRing",
     "RingOverPages",
+    "ClearedMeanwhile",
     "AnyAddress",
     "AnyWindow",
     "OnTheBus",
