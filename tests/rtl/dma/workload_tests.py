@@ -18,11 +18,13 @@ from darwinn_testbench.rtl.dma import workload_bench
 from darwinn_testbench.rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
 from darwinn_testbench.rtl.dma.far_programs import (
     BEFORE_A_FENCE,
+    TAGS,
     endless_workload,
     expected,
     far_workload,
     fenced_workload,
     long_workload,
+    transfer_of,
 )
 from darwinn_testbench.rtl.dma.programs import ProgramGenerator
 from darwinn_testbench.rtl.dma.workload import Workload, performed_by_model, workload_of
@@ -149,13 +151,28 @@ async def far_programs(dut: Any) -> None:
             seed = simulation.bench.seed
             raise AssertionError(f"far program {number} of seed {seed}: {error}") from error
     for _ in range(4):
-        workload = endless_workload(random)
-        try:
-            await simulation.perform(workload, 3000)
-        except WaitTimeout:
-            assert _moved() >= len(workload.output), "it does not go on"
-        else:
-            raise AssertionError("almost 4 GiB were moved in 3,000 cycles")
+        await goes_on(simulation, endless_workload(random))
+
+
+@cocotb.test()
+async def any_size(dut: Any) -> None:
+    """Each bit of a size that is too large to be waited for counts."""
+    simulation = WorkloadBench(dut)
+    await simulation.start()
+    for bit in range(15, 32):
+        for tag in TAGS:
+            await goes_on(simulation, transfer_of(1 << bit, tag, simulation.bench.random))
+
+
+async def goes_on(simulation: WorkloadBench, workload: Workload) -> None:
+    """A transfer of at least 32 KiB is broken off."""
+    size = workload.descriptors[0].size
+    try:
+        await simulation.perform(workload, 3000)
+    except WaitTimeout:
+        assert _moved() >= len(workload.output), f"{size:#x} bytes: it does not go on"
+    else:
+        raise AssertionError(f"{size:#x} bytes were moved in 3,000 cycles")
 
 
 @cocotb.test()

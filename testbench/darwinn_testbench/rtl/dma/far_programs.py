@@ -39,7 +39,9 @@ LARGE = 20
 BEFORE_A_FENCE = (7, 8, 15, 16, 17, 31, 32, 33, 47, 48)
 """So many descriptors are pending when a fence comes: as many as the queues hold, and fewer."""
 
-_TAGS = (*READ_TAGS, DescriptorTag.OUTPUT)
+TAGS = (*READ_TAGS, DescriptorTag.OUTPUT)
+"""Of descriptors that move bytes."""
+
 _MARGIN = 64
 """Bytes around a transfer that are there as well, and stay as they are."""
 _APART = 1 << 13
@@ -59,7 +61,7 @@ def far_workload(random: Random, *, transfers: int = 6, large: bool = False) -> 
     for number in range(transfers):
         length = _near(random, LARGE) if large and number == 0 else _size(random)
         placed.append((_place(random, length, reach, placed), length))
-        descriptors.append(Descriptor(random.choice(_TAGS), base + placed[-1][0], length))
+        descriptors.append(Descriptor(random.choice(TAGS), base + placed[-1][0], length))
         if random.random() < 0.4:
             descriptors.append(_refused(random, window))
         if random.random() < 0.2:
@@ -73,7 +75,7 @@ def far_workload(random: Random, *, transfers: int = 6, large: bool = False) -> 
 
 def fenced_workload(random: Random, before: int) -> Workload:
     """``before`` descriptors that cannot complete for a while, a fence, and one behind it."""
-    tags = [_TAGS[k % len(_TAGS)] for k in range(before)]
+    tags = [TAGS[k % len(TAGS)] for k in range(before)]
     random.shuffle(tags)
     descriptors = [Descriptor(tag, 8 * k, random.randint(1, 8)) for k, tag in enumerate(tags)]
     descriptors += [Descriptor(fence=True), Descriptor(READ_TAGS[0], 0, 8)]
@@ -99,18 +101,21 @@ def _short(random: Random, half: int) -> Descriptor:
     """Reads of the first half of memory, writes to the second, interrupts."""
     if random.random() < 0.1:
         return Descriptor(DescriptorTag.INTERRUPT_0 + random.randrange(4))
-    tag, size = random.choice(_TAGS), random.randint(1, 12)
+    tag, size = random.choice(TAGS), random.randint(1, 12)
     address = random.randrange(half - size)
     return Descriptor(tag, address + half * (tag == DescriptorTag.OUTPUT), size)
 
 
 def endless_workload(random: Random) -> Workload:
     """A transfer of almost 4 GiB from within a word: with what precedes it, more than 32 bits."""
-    size = (1 << 32) - random.randint(1, 7)
-    start = random.getrandbits(36) << 3 | 7
-    descriptor = Descriptor(random.choice(_TAGS), start, size)
+    return transfer_of((1 << 32) - random.randint(1, 7), random.choice(TAGS), random, offset=7)
+
+
+def transfer_of(size: int, tag: DescriptorTag, random: Random, *, offset: int = 0) -> Workload:
+    """A transfer alone, from a byte of any word on, of which the first 4 KiB can be reached."""
+    start = random.getrandbits(36) << 3 | offset
     return Workload(
-        [descriptor],
+        [Descriptor(tag, start, size)],
         {start // 8 * 8: random.randbytes(1 << 12)},
         random.randbytes(1 << 12),
         window=Window(0, SPACE),
@@ -162,7 +167,7 @@ def _refused(random: Random, window: Window) -> Descriptor:
     end = window.base + min(window.size, SPACE)
     beyond = window.base + (1 << random.randint(ADDRESS_BITS, 63)) + random.getrandbits(20)
     candidates = [
-        Descriptor(random.choice(_TAGS), address % (1 << 64), size)
+        Descriptor(random.choice(TAGS), address % (1 << 64), size)
         for address, size in (
             (end - random.randint(0, 8), random.randint(9, 99)),
             (end - 1, 2),
