@@ -77,8 +77,9 @@ def test_programs_over_all_of_memory_equal_the_models_to_the_cycle(tmp_path: Pat
     perform(HarnessDescription(), 16, 1, tmp_path, "far_programs")
 
 
-def test_every_bit_of_a_size_counts(tmp_path: Path) -> None:
-    perform(HarnessDescription(), 0, 1, tmp_path, "any_size")
+@pytest.mark.parametrize("test", ["any_size", "any_burst_limit"])
+def test_every_bit_counts(test: str, tmp_path: Path) -> None:
+    perform(HarnessDescription(), 0, 1, tmp_path, test)
 
 
 def test_a_program_of_more_descriptors_than_16_bits_count(tmp_path: Path) -> None:

@@ -164,6 +164,21 @@ async def any_size(dut: Any) -> None:
             await goes_on(simulation, transfer_of(1 << bit, tag, simulation.bench.random))
 
 
+@cocotb.test()
+async def any_burst_limit(dut: Any) -> None:
+    """Each bit of the limit of bursts counts, also those that make it larger than any burst."""
+    simulation = WorkloadBench(dut)
+    random = simulation.bench.random
+    await simulation.start()
+    harness = HarnessDescription(**json.loads(os.environ["DARWINN_HARNESS"]))
+    for bit in range(3, 64):
+        workload = transfer_of(2000, random.choice(TAGS), random)
+        workload = replace(workload, output=workload.output[:2000], burst_limit=1 << bit | 8)
+        found = await simulation.perform(workload, 3000, REGISTERS)
+        check_bytes(found, expected(workload, harness.data_bytes))
+        check_timing(workload, found, harness)
+
+
 async def goes_on(simulation: WorkloadBench, workload: Workload) -> None:
     """A transfer of at least 32 KiB is broken off."""
     size = workload.descriptors[0].size
