@@ -113,6 +113,17 @@ class ErrorDescriptor(DmaTest):
 
 
 @pyuvm.test()
+class LastErrorDescriptor(DmaTest):
+    """Of several that are bad the last one has the register."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        good, bad = Descriptor(DescriptorTag.INPUT, WINDOW.base + 1024, 200), Descriptor(9)
+        chosen = program(self.bench.random, [good, bad, good, bad, good])
+        await environment.run_program(chosen)
+        assert await environment.registers.read("harness_dma_error_descriptor") == 3
+
+
+@pyuvm.test()
 class DecodeErrors(DmaTest):
     """An answer that nobody is at the address is an error as much as one of a slave."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
+import cocotb
 import pyuvm
+from cocotb.triggers import RisingEdge
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 from instruction_queue import (
@@ -298,6 +301,144 @@ class ToldBehindTheBlock(DmaTest):
         assert not environment.interrupts.lines & 0x10, "told, and the block is not answered"
         queue.memory.hold_answers(False)
         await queue.told(2)
+
+
+@pyuvm.test()
+class ToldOfAll(DmaTest):
+    """The host hears of each chunk, whatever is on its way meanwhile: a block whose words are not
+    taken, or that has no answer. The last chunk is done in any cycle around the end of that."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for hold in (queue.memory.hold_answers, queue.memory.hold_words):
+            for before, delay in product((1, 2, 4), range(-14, 14)):
+                await self.hears_of_all(queue, hold, before, delay)
+
+    async def hears_of_all(
+        self, queue: Queue, hold: Callable[[bool], None], before: int, delay: int
+    ) -> None:
+        await queue.open({**GOOD, "instruction_queue_size": before + 2})
+        for place in range(before + 1):
+            queue.post(place, WINDOW + CHUNKS, 8)
+        hold(True)
+        await queue.write("instruction_queue_tail", before + 1)
+        for _ in range(before):
+            await queue.take()
+        await self.bench.cycles(20)
+        let_go = cocotb.start_soon(self.let_go(hold, max(0, delay)))
+        await self.bench.cycles(max(0, -delay))
+        await queue.take()
+        await let_go
+        await queue.told(before + 1)
+
+    async def let_go(self, hold: Callable[[bool], None], delay: int) -> None:
+        await self.bench.cycles(delay)
+        hold(False)
+
+
+@pyuvm.test()
+class PausedBehindTheBlock(DmaTest):
+    """DMA is not paused before the status block has been answered."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        await queue.open(GOOD)
+        queue.post(0, WINDOW + CHUNKS, 8)
+        queue.memory.hold_answers(True)
+        await queue.write("instruction_queue_tail", 1)
+        await queue.take()
+        await self.bench.cycles(20)
+        await queue.write("dma_pause", 1)
+        for _ in range(20):
+            assert not await queue.read("dma_paused"), "paused, and the block has no answer"
+        queue.memory.hold_answers(False)
+        await self.bench.cycles(20)
+        assert await queue.read("dma_paused") == 1
+
+
+@pyuvm.test()
+class NothingWhilePaused(DmaTest):
+    """A chunk that is done while DMA is paused is told of behind the pause, whether or not another
+    one waits."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut = Queue(environment), self.bench.dut
+        for chunks in (1, 2):
+            await queue.open(GOOD)
+            for place in range(chunks):
+                queue.post(place, WINDOW + CHUNKS, 8)
+            dut.dma2core_instruction_ready.value = 0
+            await queue.write("instruction_queue_tail", chunks)
+            taking = cocotb.start_soon(queue.take())
+            await self.bench.cycles(60)
+            await queue.write("dma_pause", 1)
+            dut.dma2core_instruction_ready.value = 1
+            await taking
+            for _ in range(60):
+                await self.bench.cycles(1)
+                assert not dut.m_axi_awvalid.value, "a write while DMA is paused"
+            await queue.write("dma_pause", 0)
+            await queue.reached(1)
+
+
+@pyuvm.test()
+class AnyTail(DmaTest):
+    """Each bit of a tail counts: one that is not in the ring is an error."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for bit in range(3, 64):
+            await queue.open({**GOOD, "instruction_queue_tail": 1 << bit | 1})
+            assert await queue.read("hib_error_status") == INVALID, f"bit {bit}"
+
+
+@pyuvm.test()
+class AskedMeanwhile(DmaTest):
+    """A chunk that the core asks for while the one before comes, in any cycle: that one may be done
+    in the cycle in which this one is begun."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for delay in range(40):
+            await queue.open(GOOD)
+            for place in range(2):
+                queue.post(place, WINDOW + CHUNKS, 40)
+            await queue.write("instruction_queue_tail", 2)
+            await self.ask()
+            await self.bench.cycles(delay)
+            await self.ask()
+            await queue.reached(2)
+            for head in ("fetched", "completed"):
+                assert await queue.read(f"instruction_queue_{head}_head") == 2, (head, delay)
+
+    async def ask(self) -> None:
+        """Ask for a chunk, and leave its bytes to whoever takes them."""
+        dut, edge = self.bench.dut, RisingEdge(self.bench.clk)
+        dut.core2queue_chunk_valid.value = 1
+        for _ in range(LIMIT):
+            await edge
+            if dut.core2queue_chunk_ready.value:
+                dut.core2queue_chunk_valid.value = 0
+                return
+        raise AssertionError("no chunk")
+
+
+@pyuvm.test()
+class LastFault(DmaTest):
+    """The address of the last fault, not of the first."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        await queue.open(GOOD, pages=False)
+        for base in (RING, RING + PAGE_BYTES, RING - PAGE_BYTES):
+            await queue.map(base, 0, valid=False)
+            await queue.write("instruction_queue_tail", 0)
+            await queue.write("instruction_queue_control", 0)
+            await queue.write("instruction_queue_base", base)
+            await queue.write("instruction_queue_control", GOOD["instruction_queue_control"])
+            await queue.write("instruction_queue_tail", 1)
+            await self.bench.cycles(20)
+            assert await queue.read("page_fault_address") == base
 
 
 @pyuvm.test()

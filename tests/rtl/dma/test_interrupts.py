@@ -11,6 +11,7 @@ TESTS = (
     "CountsBeyondAByte",
     "ErrorDescriptor",
     "DecodeErrors",
+    "LastErrorDescriptor",
     "Heads",
     "ByteStrobes",
     "PausedBehindTheLastAnswer",

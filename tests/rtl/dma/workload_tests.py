@@ -13,8 +13,10 @@ from unittest.mock import patch
 
 import cocotb
 import numpy as np
+from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_testbench.rtl.bench import WaitTimeout
 from darwinn_testbench.rtl.dma import workload_bench
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
 from darwinn_testbench.rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
 from darwinn_testbench.rtl.dma.far_programs import (
     BEFORE_A_FENCE,
@@ -162,6 +164,17 @@ async def any_size(dut: Any) -> None:
     for bit in range(15, 32):
         for tag in TAGS:
             await goes_on(simulation, transfer_of(1 << bit, tag, simulation.bench.random))
+
+
+@cocotb.test()
+async def many_interrupts(dut: Any) -> None:
+    """The count of an interrupt has 16 bits, and begins anew behind the last of them."""
+    simulation = WorkloadBench(dut)
+    await simulation.start()
+    interrupt = Descriptor(DescriptorTag.INTERRUPT_0 + 1)
+    workload = Workload([interrupt] * ((1 << 16) + 3), {}, b"")
+    found = await simulation.perform(workload, 1 << 20, ("sc_host_int_count",))
+    assert found.registers["sc_host_int_count"] == 3 << 16
 
 
 @cocotb.test()

@@ -185,8 +185,15 @@ class MemoryAgent(uvm_agent):
 
     def hold_answers(self, held: bool) -> None:
         """Give no answers to writes as long as they are ``held``."""
-        self._channels[2].clear_pause_generator()
-        self._channels[2].pause = held
+        self._hold(2, held)
+
+    def hold_words(self, held: bool) -> None:
+        """Take no words of writes as long as they are ``held``."""
+        self._hold(1, held)
+
+    def _hold(self, number: int, held: bool) -> None:
+        self._channels[number].clear_pause_generator()
+        self._channels[number].pause = held
 
     def set_pressure(self, share: float) -> None:
         """Pause every channel in a ``share`` of the cycles, each in its own pattern, and reorder
