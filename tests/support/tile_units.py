@@ -55,6 +55,13 @@ class TileAndModel:
         """Put an instruction into the RTL's queue; ``base`` stands in the base register."""
         self.rtl.give(build([(name, {**fields, "tiles": 1})]), base)
 
+    def load_flag(self, flag: int | None, value: int) -> None:
+        """A fence behind all units, which loads a flag, if there is one, that no unit counts."""
+        loads = {} if flag is None else {"reset_flags": 1 << flag, "reset_value": value}
+        self.give("TileFence", {"wait_idle": 0x3FF, **loads})
+        if flag is not None:
+            self.slow.flags[flag] = value
+
     def run(self, limit: int = LIMIT) -> int:
         """Run the RTL and compare memories and flags; the cycles that it took."""
         cycles: int = self.rtl.run(limit)

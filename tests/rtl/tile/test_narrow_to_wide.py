@@ -63,6 +63,7 @@ def _one_row(*, guarded: bool, slot: int = 0) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("value", [0, 3])
 @pytest.mark.parametrize(
     ("guarded", "reset", "rows"),
     [
@@ -74,10 +75,10 @@ def _one_row(*, guarded: bool, slot: int = 0) -> dict[str, Any]:
     ids=["guarded by flag 16", "not guarded", "fence on flag 13", "fence on another flag"],
 )
 def test_the_double_buffer_goes_on_across_guarded_instructions(
-    guarded: bool, reset: int | None, rows: list[int]
+    guarded: bool, reset: int | None, rows: list[int], value: int
 ) -> None:
     """docs/chip-facts.md: the side is kept until a fence loads the flag that counts the rows."""
-    _check_rows(_one_row(guarded=guarded), reset, rows)
+    _check_rows(_one_row(guarded=guarded), reset, rows, value)
 
 
 @pytest.mark.parametrize("slot", range(WATCHERS))
@@ -85,16 +86,14 @@ def test_the_double_buffer_goes_on_whichever_watcher_guards(slot: int) -> None:
     _check_rows(_one_row(guarded=True, slot=slot), None, [100, 110, 100])
 
 
-def _check_rows(fields: dict[str, Any], reset: int | None, rows: list[int]) -> None:
+def _check_rows(fields: dict[str, Any], reset: int | None, rows: list[int], value: int = 0) -> None:
     """Three times the instruction, each with another word, and a fence behind each."""
     pair = TileAndModel({})
     for word in range(3):
         pair.give("MeshSouth", {"immediate_valid": 1, "immediate": 0xA0 + word})
         pair.give("TileFence", {"wait_idle": 0x3FF})
         pair.give(NAME, fields)
-        pair.give(
-            "TileFence", {"wait_idle": 0x3FF, "reset_flags": 0 if reset is None else 1 << reset}
-        )
+        pair.load_flag(reset, value)
         pair.slow.write_row(rows[word], [bytes([0xA0 + word, 0, 0, 0])])
         pair.slow.write_narrow_word(0, bytes([0xA0 + word, 0, 0, 0]))
     pair.run()

@@ -93,16 +93,17 @@ NO_COUNTS = {"producer_increment": 0, "producer_depth": 7}
 
 
 @pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("value", [0, 3])
 @pytest.mark.parametrize(("reset", "sides"), [(16, [0, 0]), (13, [0, 1]), (None, [0, 1])])
 def test_the_read_side_goes_on_until_a_fence_loads_its_flag(
-    reset: int | None, sides: list[int], start: int
+    reset: int | None, sides: list[int], value: int, start: int
 ) -> None:
     """docs/chip-facts.md: a producer's double buffer goes on across instructions."""
     pair = TileAndModel({})
     one = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=20, double=(0, 5, start))
     fields = one.fields("RingProducer", "wide_read") | {"targets": 1}
     pair.give("RingProducer", fields)
-    pair.give("TileFence", {"wait_idle": 0x3FF, "reset_flags": 0 if reset is None else 1 << reset})
+    pair.load_flag(reset, value)
     pair.give("RingProducer", fields)
     pair.run()
     assert pair.rtl.idle
