@@ -16,7 +16,7 @@ from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
 from slow_model.memory import Core
 from slow_model.traversal import walk
 from stimulus import Walk, nothing
-from tile_units import TileAndModel
+from tile_units import LIMIT, TileAndModel
 
 ROWS, WORDS = chip.WIDE_ROWS, chip.NARROW_BYTES // 4
 ARRIVING = 8
@@ -112,12 +112,12 @@ UNITS = (
 units = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 
 
-def check(unit: Unit, fields: Fields, flags: dict[int, int]) -> bool:
+def check(unit: Unit, fields: Fields, flags: dict[int, int], limit: int = LIMIT) -> bool:
     """Both do the same; whether the instruction ends."""
     pair = TileAndModel(flags)
     done = unit.run(pair, fields)
     pair.give(unit.name, fields)
-    pair.run()
+    pair.run(limit)
     assert pair.rtl.idle == done.ends, "end of the instruction"
     assert [row.words for row in pair.rtl.rows_out()] == [_numbers(row) for row in done.rows]
     for link in range(LINKS):
@@ -143,6 +143,19 @@ def test_every_bit_of_an_address_counts(unit: Unit) -> None:
         for base in {0, places - 2, *bits, *(bit - 1 for bit in bits)}:
             if base + 2 <= places:
                 assert check(unit, unit.fields((2,), {name: base}), {})
+
+
+def test_every_bit_of_a_loop_counts() -> None:
+    """More elements than a memory has places: words to a neighbour, all from the same one."""
+    unit = next(each for each in UNITS if each.name == "MeshSouth")
+    plain = unit.fields((), {})
+    loops = len(plain["narrow_read_limit"])
+    for loop in range(loops):
+        for bit in range(8, 16) if loop == 0 else (15,):
+            counts = [1] * loops
+            counts[loop] += 1 << bit
+            long = Walk(tuple(counts), (0,) * loops, base=100).fields(unit.name, "narrow_read")
+            assert check(unit, {**plain, **long}, {}, 1 << 18)
 
 
 @units

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_sim import chip
 from functional_coverage import Coverage
+from hypothesis import strategies as st
 from nightly import check_cases, nightly_too
 from slow_model import tensor_unit as slow
 from stimulus import Walk, nothing
@@ -203,6 +205,20 @@ def test_an_iteration_takes_a_cycle() -> None:
 def _check_random(operation: str, nightly: bool) -> None:
     check = partial(_check, operation)
     check_cases(f"RTL tensor unit, {operation}", cases(operation), check, 15, nightly=nightly)
+
+
+def test_zero_points_begin_anew_however_far_their_next_row_is() -> None:
+    """Beyond all rows that 12 bits can name."""
+    far = st.tuples(cases(slow.MAC), st.integers(chip.WIDE_ROWS, 4095)).map(
+        lambda drawn: (drawn[0][0] | {"zero_point_stride": drawn[1]}, *drawn[0][1:])
+    )
+    check_cases(
+        "RTL tensor unit, rows of zero points",
+        far.filter(lambda case: bool(case[0]["load_parameter_zero_point"])),
+        partial(_check, slow.MAC),
+        20,
+        nightly=False,
+    )
 
 
 @nightly_too
