@@ -111,6 +111,33 @@ def _near(random: np.random.Generator, a: Words) -> Words:
     return np.asarray(sign << 31 | exponent << 23 | fraction, np.uint32)
 
 
+def _just_above_ties(random: np.random.Generator, count: int) -> tuple[Words, Words]:
+    """Their products are subnormal, and ties but for the last bits, of which few are cut off."""
+    pairs = [_above_ties(random, count, below) for below in (2, 4, 6, 8)]
+    a, b = (np.concatenate(each) for each in zip(*pairs, strict=True))
+    chosen = random.integers(0, a.size, count)
+    return np.asarray(a[chosen], np.uint32), np.asarray(b[chosen], np.uint32)
+
+
+def _above_ties(random: np.random.Generator, count: int, below: int) -> tuple[Words, Words]:
+    """A significand, and that by which it gives half a unit and less than ``1 << below`` more: its
+    inverse in the ring of so many bits says which, and half of those have 24 bits."""
+    a = random.integers(1 << 22, 1 << 23, count // 8, np.uint64) * 2 + 1
+    inverse = a.copy()
+    for _ in range(5):
+        inverse *= 2 - a * inverse
+    more = np.arange(1, 1 << below, dtype=np.uint64)
+    b = (inverse[:, None] * ((1 << 23 + below) + more)) & ((1 << 24 + below) - 1)
+    fits = b >> 23 == 1
+    a, b = np.broadcast_to(a[:, None], b.shape)[fits], b[fits]
+    exponent = random.integers(40, 120, a.size, np.uint64)
+    return _number(exponent, a), _number(127 - below - exponent, b)
+
+
+def _number(exponent: NDArray[np.uint64], significand: NDArray[np.uint64]) -> Words:
+    return np.asarray(exponent << 23 | significand & 0x7FFFFF, np.uint32)
+
+
 def drawn(random: np.random.Generator, count: int) -> Iterator[tuple[Words, Words]]:
     """Pairs of each class in turn, ``count`` in all."""
     classes = (
@@ -120,6 +147,7 @@ def drawn(random: np.random.Generator, count: int) -> Iterator[tuple[Words, Word
         lambda n: (_of_short_fraction(random, n), _of_short_fraction(random, n)),
         lambda n: (a := _any(random, n), _near(random, a)),
         lambda n: (a := _corner(random, n), _near(random, a)),
+        lambda n: _just_above_ties(random, n),
     )
     left, turn = count, 0
     while left:
