@@ -393,6 +393,21 @@ class AnyTail(DmaTest):
 
 
 @pyuvm.test()
+class AnySize(DmaTest):
+    """Each bit of a chunk's size reaches the core."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut = Queue(environment), self.bench.dut
+        for bit in range(28):
+            size = 1 << bit | 1
+            await queue.open(GOOD)
+            queue.post(0, WINDOW + CHUNKS, size)
+            await queue.write("instruction_queue_tail", 1)
+            await self.bench.until(lambda: bool(dut.queue2core_chunk_waits.value), "it", LIMIT)
+            assert int(dut.queue2core_chunk_size.value) == size
+
+
+@pyuvm.test()
 class AskedMeanwhile(DmaTest):
     """A chunk that the core asks for while the one before comes, in any cycle: that one may be done
     in the cycle in which this one is begun."""

@@ -25,6 +25,7 @@ TESTS = (
     "PausedBehindTheBlock",
     "NothingWhilePaused",
     "AnyTail",
+    "AnySize",
     "AskedMeanwhile",
     "LastFault",
     "AnyAddress",

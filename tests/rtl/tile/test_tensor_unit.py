@@ -237,15 +237,36 @@ def test_interpolation(nightly: bool) -> None:
 
 
 NEAREST = nothing(slow.INTERPOLATE) | {
-    "main_limit": [0, 0, 1, 0, 0, 0, 0, 0],
     "reduction_loops": 3,
     "partial_sum_read": 3,
     "output_block_loop": 3,
     "last_block_lanes": 3,
     "apply_bias": 1,
     "output_scale": 1.0,
+    "x_loop": 3,
+    "y_loop": 3,
 }
-"""Two outputs of four lanes, each the nearest pixel."""
+"""Outputs of four lanes, each the nearest pixel."""
+
+
+def _nearest(count: int, axis: str, **fields: int) -> list[list[int]]:
+    """So many outputs along an axis, of pixels that are 8 bytes apart."""
+    ones, zeros = (1,) * 5, (0,) * 5
+    every = NEAREST | {f"{axis}_loop": 2, f"{axis}_pitch": 8, **fields}
+    every |= {"main_limit": [0, 0, count - 1, *zeros]}
+    for name, walk in {
+        "narrow_read": Walk((1, 1, count, *ones), (0, 0, 0, *zeros), base=20_000),
+        "partial_sum": Walk((1, 1, count, *ones), (0, 0, 4, *zeros)),
+        "narrow_write": Walk((count, 1, 1, *ones), (4, 0, 0, *zeros), base=4096),
+    }.items():
+        every |= walk.fields(slow.INTERPOLATE, name)
+    pair = TileAndModel({})
+    pair.give(slow.INTERPOLATE, every)
+    assert slow.run(pair.slow, slow.INTERPOLATE, every)
+    pair.run(1 << 16)
+    assert pair.rtl.idle
+    found: list[list[int]] = pair.rtl.narrow[4096:][: 4 * count].reshape(count, 4).tolist()
+    return found
 
 
 @pytest.mark.parametrize("axis", "xy")
@@ -253,25 +274,13 @@ NEAREST = nothing(slow.INTERPOLATE) | {
 def test_every_bit_of_a_step_between_pixels(axis: str, bit: int) -> None:
     """The second output is one pixel on, or further: without the bit it would be the first one."""
     step, half = 1 << bit, 64
-    fields = NEAREST | {
-        "x_loop": 3,
-        "y_loop": 3,
-        f"{axis}_loop": 2,
-        f"{axis}_step": step,
-        f"{axis}_start": max(128 - half - step, 0 - half),
-        f"{axis}_pitch": 8,
-    }
-    ones, zeros = (1,) * 5, (0,) * 5
-    read = Walk((1, 1, 2, *ones), (0, 0, 0, *zeros), base=20_000)
-    fields |= read.fields(slow.INTERPOLATE, "narrow_read")
-    sums = Walk((1, 1, 2, *ones), (0, 0, 4, *zeros), base=400)
-    fields |= sums.fields(slow.INTERPOLATE, "partial_sum")
-    write = Walk((2, 1, 1, *ones), (4, 0, 0, *zeros), base=4096)
-    fields |= write.fields(slow.INTERPOLATE, "narrow_write")
-    pair = TileAndModel({})
-    pair.give(slow.INTERPOLATE, fields)
-    assert slow.run(pair.slow, slow.INTERPOLATE, fields)
-    pair.run()
-    assert pair.rtl.idle
-    first, second = pair.rtl.narrow[4096:4104].reshape(2, 4).tolist()
+    start = max(128 - half - step, 0 - half)
+    first, second = _nearest(2, axis, **{f"{axis}_step": step, f"{axis}_start": start})
     assert first != second
+
+
+@pytest.mark.parametrize("axis", "xy")
+def test_every_bit_of_the_number_of_an_output(axis: str) -> None:
+    """As many as there are rows of sums, four to a pixel."""
+    found = _nearest(chip.WIDE_ROWS, axis, **{f"{axis}_step": 32})
+    assert found[1 << 10] != found[0]
