@@ -18,7 +18,7 @@ from slow_model import input_pop as slow_pop
 from slow_model import ring_bus as slow_ring
 from slow_model.memory import Tile
 from slow_model.traversal import walk
-from stimulus import Walk
+from stimulus import Walk, nothing
 from unit_bench import Bench
 from unit_cases import input_pop
 from unit_cases.ring_scalar_side import infeeds, outfeeds
@@ -49,6 +49,24 @@ def check_pop(case: tuple[dict[str, Any], dict[int, int], bytes]) -> None:
     popped = (len(stream) - len(left)) // slow_pop.UNIT_BYTES[fields["fifo"]]
     both.compare(400 + len(stream))
     assert both.rtl.idle == (popped == len(walk(fields, "buffer")))
+
+
+@pytest.mark.parametrize("fifo", [0, 1])
+def test_a_pop_begins_with_the_bytes_that_wait(fifo: int) -> None:
+    """Of its first unit some have come with what the pop before it has taken."""
+    size = slow_pop.UNIT_BYTES[fifo]
+    fields = nothing("PopInput") | {"fifo": fifo}
+    fields |= Walk((1, 1, 1), (1, 0, 0), base=7).fields("PopInput", "buffer")
+    for early in range(1, size, 1 if fifo else 7):
+        both, stream = ScalarSide({}), bytes(range(1, 2 * size + 1))
+        for part in (stream[: size + early], stream[size + early :]):
+            both.give("PopInput", fields)
+            both.rtl.run(100)
+            both.rtl.unmap_all()
+            both.stream(fifo, part)
+            both.rtl.run(400)
+        slow_pop.run(both.slow, fields, slow_pop.run(both.slow, fields, stream))
+        both.compare(400)
 
 
 @nightly_too
