@@ -191,22 +191,25 @@ def test_the_infeed_goes_first_and_then_tiles_in_order() -> None:
 
 
 @pytest.mark.parametrize("channel", [0, 1])
-def test_no_turn_is_lost_where_two_end_at_once(channel: int) -> None:
-    """The infeed ends a turn in every cycle, and in one of them a row of a tile ends another."""
+@pytest.mark.parametrize("of_tile", [0, 1])
+def test_no_turn_is_lost_where_two_end_at_once(of_tile: int, channel: int) -> None:
+    """The infeed ends a turn in every cycle, and in one of them a row of a tile ends another, of
+    this channel or the other."""
     playing, elements = Chip(), 6 * ROW
     _rows_in_tiles(playing, [3])
-    before = playing.rtl.tile_flags[:, 17 + channel].copy()
+    before = playing.rtl.tile_flags[:, 17:19].copy()
     turn = {"token_producer_increment": 1, "token_producer_depth": 0, "consumer_b": channel}
     walk = _line("RingInfeed", "buffer", elements)
     playing.collect(1 + elements // ROW)
     fields = {"wide_read_base": 5, "targets": OUTFEED, "token_producer_increment": 1}
-    playing.give("RingProducer", fields | {"token_producer_depth": 7, "consumer_b": channel}, 8)
+    playing.give("RingProducer", fields | {"token_producer_depth": 7, "consumer_b": of_tile}, 8)
     playing.rtl.run(45)
     playing.give("RingInfeed", walk | {"fifo": 2, "row_words": ROW - 1, "targets": OUTFEED} | turn)
     playing.rtl.settle()
-    turns = playing.rtl.tile_flags[:, 17 + channel] - before
-    assert turns.tolist() == [elements + 1] * chip.TILES
-    scalar = (ScalarFlag.RING_PRODUCER_A, ScalarFlag.RING_PRODUCER_B)[channel]
+    turns = playing.rtl.tile_flags[:, 17:19] - before
+    expected = [elements * (c == channel) + (c == of_tile) for c in (0, 1)]
+    assert turns.tolist() == [expected] * chip.TILES
+    scalar = (ScalarFlag.RING_PRODUCER_A, ScalarFlag.RING_PRODUCER_B)[of_tile]
     assert int(playing.rtl.scalar_flags[scalar]) == 1
 
 
