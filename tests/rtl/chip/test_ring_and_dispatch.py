@@ -365,6 +365,20 @@ def test_the_chip_is_not_done_while_output_waits_for_its_place() -> None:
         assert host.tobytes() == bytes(offset) + words.tobytes()
 
 
+def test_the_chip_is_not_done_while_the_dma_engine_is_full_of_output() -> None:
+    """A row is as much as it has room for."""
+    playing, host = Chip(), np.zeros(chip.ROW_BYTES, np.uint8)
+    playing.rtl.unmap_all()
+    playing.rtl.map(0, host.ctypes.data, host.size)
+    units = Walk((32, 1, 1), (0, 0, 0)).fields("RingOutfeed", "buffer")
+    playing.give("RingOutfeed", units | {"to_host": 1, "row_words": ROW - 1})
+    playing.infeed(0, OUTFEED)
+    assert not _ends(playing.rtl.settle)
+    playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, host.size)
+    playing.rtl.settle()
+    assert host.tobytes() == playing.rows[0].tobytes()
+
+
 @pytest.mark.parametrize("fifo", [0, 1, 2], ids=["parameters", "activations", "scalar memory"])
 def test_the_infeed_reaches_every_place_of_its_buffers(fifo: int) -> None:
     """A row from each power of two on, and the last one."""
