@@ -71,6 +71,17 @@ class Queue:
         """Fill the descriptor at a bus address."""
         self.memory.data[at : at + 16] = struct.pack("<QII", address, size, 0xDEAD)
 
+    async def ask(self, limit: int = LIMIT) -> None:
+        """Ask for a chunk, and leave its bytes to whoever takes them."""
+        dut, edge = self.bench.dut, RisingEdge(self.bench.clk)
+        dut.core2queue_chunk_valid.value = 1
+        for _ in range(limit):
+            await edge
+            if dut.core2queue_chunk_ready.value:
+                dut.core2queue_chunk_valid.value = 0
+                return
+        raise AssertionError("no chunk")
+
     async def take(self, limit: int = LIMIT) -> bytes:
         """Ask for a chunk, and take its bytes."""
         dut, edge = self.bench.dut, RisingEdge(self.bench.clk)

@@ -8,7 +8,6 @@ from itertools import product
 
 import cocotb
 import pyuvm
-from cocotb.triggers import RisingEdge
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 from instruction_queue import (
@@ -313,6 +312,8 @@ class ToldOfAll(DmaTest):
         for hold in (queue.memory.hold_answers, queue.memory.hold_words):
             for before, delay in product((1, 2, 4), range(-14, 14)):
                 await self.hears_of_all(queue, hold, before, delay)
+        for before in range(1, 5):
+            await self.hears_of_the_last(queue, before)
 
     async def hears_of_all(
         self, queue: Queue, hold: Callable[[bool], None], before: int, delay: int
@@ -329,6 +330,29 @@ class ToldOfAll(DmaTest):
         await self.bench.cycles(max(0, -delay))
         await queue.take()
         await let_go
+        await queue.told(before + 1)
+
+    async def hears_of_the_last(self, queue: Queue, before: int) -> None:
+        """So many chunks are done while the queue reads, and another while it tells of them."""
+        dut, memory = self.bench.dut, queue.memory
+        await queue.open({**GOOD, "instruction_queue_size": before + 3})
+        for place in range(before + 2):
+            queue.post(place, WINDOW + CHUNKS, 8)
+        dut.dma2core_instruction_ready.value = 0
+        await queue.write("instruction_queue_tail", before + 1)
+        for _ in range(before):
+            await queue.ask()
+        await self.bench.cycles(20)
+        memory.hold_reads(True)
+        await queue.write("instruction_queue_tail", before + 2)
+        dut.dma2core_instruction_ready.value = 1
+        await self.bench.cycles(20)
+        memory.hold_answers(True)
+        memory.hold_reads(False)
+        await self.bench.cycles(20)
+        await queue.ask()
+        await self.bench.cycles(20)
+        memory.hold_answers(False)
         await queue.told(before + 1)
 
     async def let_go(self, hold: Callable[[bool], None], delay: int) -> None:
@@ -419,23 +443,12 @@ class AskedMeanwhile(DmaTest):
             for place in range(2):
                 queue.post(place, WINDOW + CHUNKS, 40)
             await queue.write("instruction_queue_tail", 2)
-            await self.ask()
+            await queue.ask()
             await self.bench.cycles(delay)
-            await self.ask()
+            await queue.ask()
             await queue.reached(2)
             for head in ("fetched", "completed"):
                 assert await queue.read(f"instruction_queue_{head}_head") == 2, (head, delay)
-
-    async def ask(self) -> None:
-        """Ask for a chunk, and leave its bytes to whoever takes them."""
-        dut, edge = self.bench.dut, RisingEdge(self.bench.clk)
-        dut.core2queue_chunk_valid.value = 1
-        for _ in range(LIMIT):
-            await edge
-            if dut.core2queue_chunk_ready.value:
-                dut.core2queue_chunk_valid.value = 0
-                return
-        raise AssertionError("no chunk")
 
 
 @pyuvm.test()

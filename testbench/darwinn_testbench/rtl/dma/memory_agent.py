@@ -191,6 +191,10 @@ class MemoryAgent(uvm_agent):
         """Take no words of writes as long as they are ``held``."""
         self._hold(1, held)
 
+    def hold_reads(self, held: bool) -> None:
+        """Give no words that are read as long as they are ``held``."""
+        self._hold(4, held)
+
     def _hold(self, number: int, held: bool) -> None:
         self._channels[number].clear_pause_generator()
         self._channels[number].pause = held
