@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from darwinn_formats.errors import FormatError
+from nightly import nightly_seed
 
 SECONDS = 1.0
 """Of the processor, for one file."""
@@ -18,6 +19,7 @@ MEGABYTES_64 = 64 * 2**20
 """What a loader may take beside twice the size of its file."""
 
 SEED = 20
+_VALUES_BY_NIGHT = 12
 
 Loaded = TypeVar("Loaded")
 
@@ -38,15 +40,22 @@ def check(load: Callable[[bytes], Loaded], data: bytes) -> Loaded | None:
     return loaded
 
 
-def changes(data: bytes, values: int, positions: Iterable[int] | None = None) -> Iterator[bytes]:
+def changes(
+    data: bytes, values: int, positions: Iterable[int] | None = None, *, seed: int = SEED
+) -> Iterator[bytes]:
     """The data with each byte, or each of some, changed to several other values."""
     changed = bytearray(data)
     for position in range(len(data)) if positions is None else positions:
         held = data[position]
-        for step in random.Random(SEED * len(data) + position).sample(range(1, 256), values):
+        for step in random.Random(seed * len(data) + position).sample(range(1, 256), values):
             changed[position] = (held + step) % 256
             yield bytes(changed)
         changed[position] = held
+
+
+def drawn_by_night(data: bytes, positions: Iterable[int] | None = None) -> Iterator[bytes]:
+    """The data with each byte changed to a few values, others each night: all would take hours."""
+    yield from changes(data, _VALUES_BY_NIGHT, positions, seed=nightly_seed())
 
 
 def peak_memory(load: Callable[[bytes], object], data: bytes) -> int:

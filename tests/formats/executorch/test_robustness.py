@@ -7,7 +7,7 @@ from pathlib import Path
 
 import executorch_files as files
 import pytest
-from damaged_files import MEGABYTES_64, changes, check, peak_memory
+from damaged_files import MEGABYTES_64, changes, check, drawn_by_night, peak_memory
 from darwinn_formats import executorch
 from darwinn_formats.errors import FormatError
 
@@ -38,9 +38,9 @@ def test_changed_files_load_or_are_refused(name: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", SOURCES)
-def test_every_byte_may_have_every_value(name: str) -> None:
+def test_every_byte_may_have_any_value(name: str) -> None:
     data, load = SOURCES[name]
-    for changed in damaged(data, 255):
+    for changed in drawn_by_night(data):
         check(load, changed)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import damaged_files
 import pytest
-from damaged_files import MEGABYTES_64, changes, peak_memory
+from damaged_files import MEGABYTES_64, changes, drawn_by_night, peak_memory
 from darwinn_formats import iree
 from darwinn_formats.iree import schema
 from iree_modules import FunctionSource, imports, module, rodata
@@ -95,8 +95,8 @@ def test_bytes_of_a_file_with_dispatches_may_be_changed(add: bytes) -> None:
 
 
 @pytest.mark.nightly
-def test_every_byte_of_a_real_file_may_have_every_value(add: bytes) -> None:
-    for changed in changes(add, 255):
+def test_every_byte_of_a_real_file_may_have_any_value(add: bytes) -> None:
+    for changed in drawn_by_night(add):
         check(changed)
 
 
