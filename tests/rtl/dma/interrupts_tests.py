@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import cocotb
 import pyuvm
 from cocotb.triggers import RisingEdge
 from darwinn_sim.host.registers import register
@@ -15,6 +16,9 @@ from darwinn_testbench.rtl.dma.programs import GUARD_BYTES, MEMORY_BYTES, Descri
 
 WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 QUEUE_LINE = 0x10
+FATAL = "fatal_err_int_status"
+LIMIT = 4000
+"""Cycles of a wait."""
 
 
 def program(random: Random, descriptors: list[Descriptor], **others: Any) -> DescriptorProgram:
@@ -50,6 +54,27 @@ class HostLines(DmaTest):
                 assert environment.interrupts.lines == 1 << number, "enabled behind its interrupt"
                 await model.write("sc_host_int_status", 0xF & ~(1 << number))
                 assert not environment.interrupts.lines
+
+
+@pyuvm.test()
+class ClearedMeanwhile(DmaTest):
+    """A status bit that the host clears in the very cycle in which its interrupt, or another error,
+    comes again stays set, as assertions of the RTL say; both count."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        model = environment.registers
+        between = [Descriptor(DescriptorTag.OUTPUT, WINDOW.base, 100), Descriptor(fence=True)]
+        for again, status in ((interrupt(1), "sc_host_int_status"), (Descriptor(9), FATAL)):
+            for delay in range(50):
+                chosen = program(self.bench.random, [again, *between, again])
+                await environment.prepare(chosen)
+                issuing = cocotb.start_soon(environment.issue(chosen))
+                await self.bench.cycles(delay)
+                await model.write(status, 0)
+                await issuing
+                await self.bench.until(environment.scoreboard.complete, "the end", LIMIT)
+                if status != FATAL:
+                    assert await model.read("sc_host_int_count") == 2 << 16
 
 
 @pyuvm.test()

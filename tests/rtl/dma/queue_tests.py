@@ -8,6 +8,7 @@ from itertools import product
 
 import cocotb
 import pyuvm
+from cocotb.task import Task
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 from instruction_queue import (
@@ -449,6 +450,58 @@ class AskedMeanwhile(DmaTest):
             await queue.reached(2)
             for head in ("fetched", "completed"):
                 assert await queue.read(f"instruction_queue_{head}_head") == 2, (head, delay)
+
+
+@pyuvm.test()
+class AnyMoment(DmaTest):
+    """DMA is paused, the core halted, the tail moved or the queue turned off in any cycle of two
+    chunks: what is to come comes once, in its order and whole."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for delay in range(70):
+            for name, still, goes in (("dma_pause", 1, 0), ("scalar_core_run_control", 2, 1)):
+                await self.comes_behind(queue, delay, ((name, still), (name, goes)), 2)
+            await self.comes_behind(queue, delay, (("instruction_queue_tail", 4),), 4)
+            await self.works_after_off(queue, delay)
+
+    async def comes_behind(
+        self, queue: Queue, delay: int, writes: tuple[tuple[str, int], ...], chunks: int
+    ) -> None:
+        taking = await self.begin(queue, chunks)
+        await self.bench.cycles(delay)
+        for name, value in writes:
+            await queue.write(name, value)
+        for number, data in enumerate(await taking):
+            assert data == self.chunk(queue, number), f"{writes} after {delay} cycles: {number}"
+        await queue.told(chunks)
+
+    async def works_after_off(self, queue: Queue, delay: int) -> None:
+        taking = await self.begin(queue, 2)
+        await self.bench.cycles(delay)
+        await queue.write("instruction_queue_control", 0)
+        taking.cancel()
+        self.bench.dut.core2queue_chunk_valid.value = 0
+        await self.bench.cycles(60)
+        await queue.write("instruction_queue_tail", 0)
+        await queue.write("instruction_queue_control", GOOD["instruction_queue_control"])
+        await queue.write("instruction_queue_tail", 1)
+        assert await queue.take() == self.chunk(queue, 0), f"turned off after {delay} cycles"
+        await queue.reached(1)
+
+    async def begin(self, queue: Queue, chunks: int) -> Task[list[bytes]]:
+        """Two of four chunks are there, and so many are asked for."""
+        await queue.open({**GOOD, "instruction_queue_size": 6})
+        for place in range(4):
+            queue.post(place, WINDOW + CHUNKS + 64 * place, 24)
+        await queue.write("instruction_queue_tail", 2)
+        return cocotb.start_soon(self.take(queue, chunks))
+
+    async def take(self, queue: Queue, chunks: int) -> list[bytes]:
+        return [await queue.take() for _ in range(chunks)]
+
+    def chunk(self, queue: Queue, number: int) -> bytes:
+        return bytes(queue.memory.data[CHUNKS + 64 * number :][:24])
 
 
 @pyuvm.test()

@@ -7,6 +7,7 @@ from harness_runs import shared_simulation
 
 TESTS = (
     "HostLines",
+    "ClearedMeanwhile",
     "QueueMask",
     "CountsBeyondAByte",
     "ErrorDescriptor",

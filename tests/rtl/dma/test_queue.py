@@ -27,6 +27,7 @@ TESTS = (
     "AnyTail",
     "AnySize",
     "AskedMeanwhile",
+    "AnyMoment",
     "LastFault",
     "AnyAddress",
     "AnyWindow",
