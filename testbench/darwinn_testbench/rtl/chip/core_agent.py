@@ -14,8 +14,8 @@ from pyuvm import ConfigDB, uvm_driver, uvm_sequence, uvm_sequence_item
 from darwinn_testbench.rtl.bench import Bench, WaitTimeout
 from darwinn_testbench.rtl.environment import SequencedAgent
 
-LONGEST_WAIT = 1 << 17
-"""Bound of a wait, in cycles."""
+LONGEST_WAIT = 1 << 19
+"""Bound of a wait, in cycles: a layer of parameters may take most of it."""
 
 _OUTPUT_DONE = 3  # completion event of outputs and interrupts
 _INTERRUPT_0 = 3

@@ -26,7 +26,7 @@ from pyuvm import ConfigDB, uvm_agent, uvm_analysis_port, uvm_sequence, uvm_sequ
 
 from darwinn_testbench.rtl.bench import Bench, WaitTimeout
 from darwinn_testbench.rtl.chip.agent_player import AgentPlayer, MemoryAgent
-from darwinn_testbench.rtl.chip.core_agent import LONGEST_WAIT, ChipReset, CoreAgent
+from darwinn_testbench.rtl.chip.core_agent import ChipReset, CoreAgent
 from darwinn_testbench.rtl.chip.engine import RtlRun, check_assumptions
 from darwinn_testbench.rtl.chip.host import RtlHost
 from darwinn_testbench.rtl.dma.register_agent import RegisterAgent
@@ -35,6 +35,10 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 Inputs = Mapping[str, bytes]
+
+LONGEST_PROGRAM = 1 << 22
+"""Bound of the wait for a program's end, in cycles. The waits of the core within it are shorter:
+they end a program that stands still."""
 
 
 class _SimulatedHost(RtlHost):
@@ -139,7 +143,7 @@ class HostAgent(uvm_agent):
         Raises ``ChipReset`` and ``WaitTimeout``, and as ``Driver.finish``.
         """
         lines, device = self.bench.dut.dma2host_interrupt, self.device
-        for _ in range(LONGEST_WAIT // 64):
+        for _ in range(LONGEST_PROGRAM // 64):
             if request.done or (int(lines.value) & 1 and await self.call(self._is_done, request)):
                 outputs = await self.call(device.driver.finish, request)
                 self._requests.remove(request)
