@@ -14,7 +14,7 @@ RING, STATUS = 0x0100_0000, 0x0007_3000
 """Device addresses, one of each half of the page table; RING_PLACE and STATUS_PLACE are the bus
 addresses of their pages."""
 RING_PLACE, STATUS_PLACE = 0x3000, 0x5000
-STATUS_BYTES = 16
+ENTRY_BYTES, STATUS_BYTES = 16, 16
 CHUNKS = 0x8000
 """Where chunks are, on the bus and from the window's base on."""
 WINDOW = 1 << 63
@@ -58,6 +58,17 @@ class Queue:
         for name, value in settings.items():
             await self.write(name, value)
 
+    async def turn(self, *, on: bool) -> None:
+        """Turn the queue on or off."""
+        await self.write("instruction_queue_control", GOOD["instruction_queue_control"] * on)
+
+    async def heads(self) -> tuple[int, int]:
+        """The fetched and the completed head."""
+        return (
+            await self.read("instruction_queue_fetched_head"),
+            await self.read("instruction_queue_completed_head"),
+        )
+
     async def map(self, address: int, place: int, *, valid: bool = True) -> None:
         """Have the page of a device address at ``place`` on the bus."""
         entry = register("page_table").offset + 8 * (address >> 12)
@@ -65,11 +76,11 @@ class Queue:
 
     def post(self, place: int, address: int, size: int) -> None:
         """Fill descriptor ``place`` of the ring."""
-        self.post_at(RING_PLACE + 16 * place, address, size)
+        self.post_at(RING_PLACE + ENTRY_BYTES * place, address, size)
 
     def post_at(self, at: int, address: int, size: int) -> None:
         """Fill the descriptor at a bus address."""
-        self.memory.data[at : at + 16] = struct.pack("<QII", address, size, 0xDEAD)
+        self.memory.data[at : at + ENTRY_BYTES] = struct.pack("<QII", address, size, 0xDEAD)
 
     async def ask(self, limit: int = LIMIT) -> None:
         """Ask for a chunk, and leave its bytes to whoever takes them."""

@@ -17,8 +17,6 @@ from darwinn_testbench.rtl.dma.programs import GUARD_BYTES, MEMORY_BYTES, Descri
 WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 QUEUE_LINE = 0x10
 FATAL = "fatal_err_int_status"
-LIMIT = 4000
-"""Cycles of a wait."""
 
 
 def program(random: Random, descriptors: list[Descriptor], **others: Any) -> DescriptorProgram:
@@ -72,7 +70,7 @@ class ClearedMeanwhile(DmaTest):
                 await self.bench.cycles(delay)
                 await model.write(status, 0)
                 await issuing
-                await self.bench.until(environment.scoreboard.complete, "the end", LIMIT)
+                await environment.wait(chosen)
                 if status != FATAL:
                     assert await model.read("sc_host_int_count") == 2 << 16
 

@@ -9,10 +9,12 @@ from itertools import product
 import cocotb
 import pyuvm
 from cocotb.task import Task
+from darwinn_sim.host.memory import PAGE_BYTES
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 from instruction_queue import (
     CHUNKS,
+    ENTRY_BYTES,
     GOOD,
     LIMIT,
     RING,
@@ -26,7 +28,6 @@ from instruction_queue import (
 INBOUND, EXTENDED, BAD_CONFIGURATION, INVALID, LENGTH_0 = 1, 2, 1 << 5, 1 << 9, 1 << 13
 READ_RESPONSE, WRITE_RESPONSE = 2, 4
 ADDRESS_BITS = 40
-PAGE_BYTES, ENTRY_BYTES = 4096, 16
 
 
 @pyuvm.test()
@@ -55,17 +56,16 @@ class RingOfChunks(DmaTest):
                     assert await queue.take() == posted[taken], f"chunk {taken}"
                     taken += 1
                     await queue.told(taken % size)
-                    for head in ("fetched", "completed"):
-                        found = await queue.read(f"instruction_queue_{head}_head")
-                        assert found == taken % size, f"{head} head is {found} of {taken}"
+                    found = await queue.heads()
+                    assert found == (taken % size, taken % size), f"heads are {found} of {taken}"
             assert await queue.read("hib_error_status") == 0
             await self.works_after_off(queue)
 
     async def works_after_off(self, queue: Queue) -> None:
         """Off and on, the queue begins at its first entry."""
-        for value in (0, GOOD["instruction_queue_control"]):
+        for on in (False, True):
             await queue.write("instruction_queue_tail", 0)
-            await queue.write("instruction_queue_control", value)
+            await queue.turn(on=on)
         queue.post(0, WINDOW + CHUNKS, 24)
         await queue.write("instruction_queue_tail", 1)
         assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 24]
@@ -195,8 +195,7 @@ class RingOverPages(DmaTest):
             at = CHUNKS + 8 * (taken % size)
             assert await queue.take() == queue.memory.data[at : at + 8], f"chunk {taken}"
         await queue.told(5)
-        for head in ("fetched", "completed"):
-            assert await queue.read(f"instruction_queue_{head}_head") == 5, head
+        assert await queue.heads() == (5, 5)
         assert await queue.read("hib_error_status") == 0
 
 
@@ -230,15 +229,15 @@ class AnyWindow(DmaTest):
     that is aligned out of reach."""
 
     async def scenario(self, environment: DmaEnvironment) -> None:
-        queue, dut, aligned = Queue(environment), self.bench.dut, 16
+        queue, dut = Queue(environment), self.bench.dut
         for bit in range(63):
             window = WINDOW | 1 << bit
-            base = window - window % aligned + RING_PLACE
+            base = window - window % ENTRY_BYTES + RING_PLACE
             settings = {"harness_window_base": window, "instruction_queue_base": base}
             await queue.open({**GOOD, **settings})
             queue.memory.set_pressure(1.0)
             await queue.write("instruction_queue_tail", 1)
-            if window % aligned:
+            if window % ENTRY_BYTES:
                 await self.bench.cycles(20)
                 assert not dut.m_axi_arvalid.value, f"{window:#x}: a read"
                 assert await queue.read("hib_error_status") == EXTENDED, f"{window:#x}"
@@ -448,8 +447,7 @@ class AskedMeanwhile(DmaTest):
             await self.bench.cycles(delay)
             await queue.ask()
             await queue.reached(2)
-            for head in ("fetched", "completed"):
-                assert await queue.read(f"instruction_queue_{head}_head") == 2, (head, delay)
+            assert await queue.heads() == (2, 2), f"after {delay} cycles"
 
 
 @pyuvm.test()
@@ -479,12 +477,12 @@ class AnyMoment(DmaTest):
     async def works_after_off(self, queue: Queue, delay: int) -> None:
         taking = await self.begin(queue, 2)
         await self.bench.cycles(delay)
-        await queue.write("instruction_queue_control", 0)
+        await queue.turn(on=False)
         taking.cancel()
         self.bench.dut.core2queue_chunk_valid.value = 0
         await self.bench.cycles(60)
         await queue.write("instruction_queue_tail", 0)
-        await queue.write("instruction_queue_control", GOOD["instruction_queue_control"])
+        await queue.turn(on=True)
         await queue.write("instruction_queue_tail", 1)
         assert await queue.take() == self.chunk(queue, 0), f"turned off after {delay} cycles"
         await queue.reached(1)
@@ -514,9 +512,9 @@ class LastFault(DmaTest):
         for base in (RING, RING + PAGE_BYTES, RING - PAGE_BYTES):
             await queue.map(base, 0, valid=False)
             await queue.write("instruction_queue_tail", 0)
-            await queue.write("instruction_queue_control", 0)
+            await queue.turn(on=False)
             await queue.write("instruction_queue_base", base)
-            await queue.write("instruction_queue_control", GOOD["instruction_queue_control"])
+            await queue.turn(on=True)
             await queue.write("instruction_queue_tail", 1)
             await self.bench.cycles(20)
             assert await queue.read("page_fault_address") == base
@@ -546,8 +544,8 @@ class StoppedUntilOff(DmaTest):
                 await self.bench.cycles(1)
                 assert not int(dut.m_axi_arvalid.value), "a read before the queue was off"
             assert await queue.read("hib_error_status") == 0, "another error"
-            await queue.write("instruction_queue_control", 0)
-            await queue.write("instruction_queue_control", GOOD["instruction_queue_control"])
+            await queue.turn(on=False)
+            await queue.turn(on=True)
             assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 40]
 
 
@@ -566,5 +564,4 @@ class LongRing(DmaTest):
                 at = CHUNKS + 64 * taken
                 assert await queue.take() == queue.memory.data[at : at + 40]
                 await queue.told(taken + 1)
-                assert await queue.read("instruction_queue_completed_head") == taken + 1
-                assert await queue.read("instruction_queue_fetched_head") == taken + 1
+                assert await queue.heads() == (taken + 1, taken + 1)

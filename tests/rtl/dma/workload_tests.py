@@ -139,16 +139,13 @@ async def far_programs(dut: Any) -> None:
     simulation = WorkloadBench(dut)
     random = simulation.bench.random
     await simulation.start()
-    harness = HarnessDescription(**json.loads(os.environ["DARWINN_HARNESS"]))
     count = int(os.environ["DARWINN_PROGRAMS"])
     workloads = [far_workload(random, large=not number % 8) for number in range(count)]
     workloads += [fenced_workload(random, before) for before in BEFORE_A_FENCE]
     for number, workload in enumerate(workloads):
         limit = 10_000 + 3 * sum(map(len, workload.regions.values()))
         try:
-            found = await simulation.perform(workload, limit, REGISTERS)
-            check_bytes(found, expected(workload, harness.data_bytes))
-            check_timing(workload, found, harness)
+            await equals_the_models(simulation, workload, limit)
         except AssertionError as error:
             seed = simulation.bench.seed
             raise AssertionError(f"far program {number} of seed {seed}: {error}") from error
@@ -183,13 +180,18 @@ async def any_burst_limit(dut: Any) -> None:
     simulation = WorkloadBench(dut)
     random = simulation.bench.random
     await simulation.start()
-    harness = HarnessDescription(**json.loads(os.environ["DARWINN_HARNESS"]))
     for bit in range(3, 64):
         workload = transfer_of(2000, random.choice(TAGS), random)
         workload = replace(workload, output=workload.output[:2000], burst_limit=1 << bit | 8)
-        found = await simulation.perform(workload, 3000, REGISTERS)
-        check_bytes(found, expected(workload, harness.data_bytes))
-        check_timing(workload, found, harness)
+        await equals_the_models(simulation, workload, 3000)
+
+
+async def equals_the_models(simulation: WorkloadBench, workload: Workload, limit: int) -> None:
+    """A workload without words that answer with an error: bytes, registers and cycles."""
+    harness = HarnessDescription(**json.loads(os.environ["DARWINN_HARNESS"]))
+    found = await simulation.perform(workload, limit, REGISTERS)
+    check_bytes(found, expected(workload, harness.data_bytes))
+    check_timing(workload, found, harness)
 
 
 async def goes_on(simulation: WorkloadBench, workload: Workload) -> None:
@@ -208,12 +210,9 @@ async def long_program(dut: Any) -> None:
     """The number of a descriptor, by which its end and error are told, has more than 16 bits."""
     simulation = WorkloadBench(dut)
     await simulation.start()
-    harness = HarnessDescription(**json.loads(os.environ["DARWINN_HARNESS"]))
     workload = long_workload(simulation.bench.random, int(os.environ["DARWINN_PROGRAMS"]))
     limit = CYCLES_PER_DESCRIPTOR * len(workload.descriptors)
-    found = await simulation.perform(workload, limit, REGISTERS)
-    check_bytes(found, expected(workload, harness.data_bytes))
-    check_timing(workload, found, harness)
+    await equals_the_models(simulation, workload, limit)
 
 
 def _moved() -> int:

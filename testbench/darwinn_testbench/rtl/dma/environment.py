@@ -125,14 +125,18 @@ class DmaEnvironment(uvm_env):
 
     async def finish(self, program: DescriptorProgram) -> None:
         """Wait until ``program`` is done and compare everything."""
+        await self.wait(program)
+        await self.bench.cycles(2)
+        found = {name: await self.registers.read(name) for name in STATUS_REGISTERS}
+        self.scoreboard.check(bytes(self.memory.data), found)
+
+    async def wait(self, program: DescriptorProgram) -> None:
+        """Wait until ``program`` is done."""
         limit = CYCLES_PER_DESCRIPTOR * (1 + len(program.descriptors))
         try:
             await self.bench.until(self.scoreboard.complete, "the program's end", limit)
         except AssertionError as timeout:
             raise type(timeout)(f"{timeout}\n{self.scoreboard.missing()}") from None
-        await self.bench.cycles(2)
-        found = {name: await self.registers.read(name) for name in STATUS_REGISTERS}
-        self.scoreboard.check(bytes(self.memory.data), found)
 
 
 class DmaTest(EnvironmentTest):
