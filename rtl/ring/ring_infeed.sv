@@ -62,7 +62,9 @@ module ring_infeed
       .address
   );
 
-  logic pass;
+  // A row that has been offered stays so, whatever flags are loaded with meanwhile.
+  logic pass, passed, passes;
+  assign passes = step.valid && (passed || pass);
   watchers #(
       .watcher_t(type (instruction.watcher[0])),
       .Watchers(2),
@@ -74,7 +76,7 @@ module ring_infeed
       .flags2watchers_values(flags2infeed_values),
       .start,
       .begins(step.begins),
-      .take(advance),
+      .take(step.valid && !passed && pass),
       .pass
   );
 
@@ -120,7 +122,7 @@ module ring_infeed
   assign token = step.ended[4'(instruction.token_producer_depth)] &&
       instruction.token_producer_increment;
 
-  assign infeed2ring_row_valid = step.valid && pass && closes;
+  assign infeed2ring_row_valid = passes && closes;
   assign infeed2ring_row_data = '{
           targets: instruction.targets,
           channel: instruction.consumer_b,
@@ -128,16 +130,16 @@ module ring_infeed
           words: count + words,
           data: row
       };
-  assign infeed2ring_token_valid = step.valid && pass && !closes && token;
+  assign infeed2ring_token_valid = passes && !closes && token;
   assign infeed2ring_token_channel = instruction.consumer_b;
-  assign advance = step.valid && pass &&
-      (closes ? infeed2ring_row_ready
-              : !token || infeed2ring_token_ready);
+  assign advance = passes && (closes ? infeed2ring_row_ready : !token || infeed2ring_token_ready);
 
   always_ff @(posedge clk) begin
     if (!rst_n || start) count <= '0;
     else if (advance) count <= closes ? '0 : count + words;
     if (advance) gathered <= row;
+    if (!rst_n) passed <= 1'b0;
+    else passed <= passes && !advance;
   end
 
   always_comb begin

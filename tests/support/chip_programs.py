@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from darwinn_sim import chip
+from darwinn_sim.kernel.state import QUEUED_SCALAR_UNITS
 from hypothesis import strategies as st
 from slow_model.ring_bus import UNIT_BYTES
 from slow_model.traversal import walk as walk_elements
@@ -16,6 +17,7 @@ Operation = tuple[str, dict[str, Any]]
 
 ALL_TILES = (1 << chip.TILES) - 1
 ALL_UNITS = (1 << 10) - 1
+ALL_SCALAR_UNITS = (1 << QUEUED_SCALAR_UNITS) - 1
 CONSUMERS = ("RingConsumerA", "RingConsumerB")
 OUTFEED = 1 << chip.TILES
 
@@ -36,9 +38,16 @@ def preset(flags: dict[int, int], tiles: int) -> list[Operation]:
 
 
 def preset_scalar(flags: dict[int, int]) -> list[Operation]:
-    """Fences that load flags of the scalar core."""
+    """Fences that load flags of the scalar core, once nobody waits for them any more."""
     return [
-        ("ScalarFence", {"reset_flags": 1 << flag, "reset_value": value & 0xFFFF})
+        (
+            "ScalarFence",
+            {
+                "wait_idle": ALL_SCALAR_UNITS,
+                "reset_flags": 1 << flag,
+                "reset_value": value & 0xFFFF,
+            },
+        )
         for flag, value in flags.items()
     ]
 

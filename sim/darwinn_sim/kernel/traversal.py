@@ -192,9 +192,16 @@ def step(state: State, parameters: Parameters) -> int:
 @compiled
 def plain_steps(state: State, parameters: Parameters) -> int:
     """Steps to come of the innermost loop alone: no block ends but those of one element."""
-    if state.done or state.prologue_left:
+    if state.done or state.prologue_left or _has_prologues_within(parameters):
         return 0
     return limit_of(state, parameters, parameters.inner) - state.index[parameters.inner]
+
+
+@compiled
+def _has_prologues_within(parameters: Parameters) -> bool:
+    """A prologue stands before each element."""
+    block = 2 << parameters.prologue_loop
+    return bool(parameters.prologue_length and single_blocks(parameters) & block)
 
 
 @compiled

@@ -436,6 +436,9 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
     receiver.done = not mesh_bus.receives(parameters)
     if not receiver.done:
         wake_at(machine, other, max(now, station.mark))
+    elif station.done and not begun:
+        # What has no side to move in its first cycle has ended before.
+        wake_at(machine, index, station.mark - 1)
     return begun
 
 

@@ -321,6 +321,27 @@ def test_the_infeed_counts_by_its_increment() -> None:
         assert int(playing.rtl.scalar_flags[ScalarFlag.SCALAR_INFEED]) == counted
 
 
+def test_a_row_that_is_offered_stays_so() -> None:
+    """A fence that loads the awaited flag takes nothing back, in whatever cycle: every row comes,
+    once and in order."""
+    rows = 4
+    watch = {"watcher_valid": [1, 0], "watcher_flag": [int(ScalarFlag.AV_INFEED), 0]}
+    words = _line("RingInfeed", "buffer", rows) | {"fifo": 2, "row_words": 0, "targets": OUTFEED}
+    taken = _line("RingOutfeed", "buffer", rows, RESULT) | {"row_words": 0}
+    load = {"reset_flags": 1 << ScalarFlag.AV_INFEED}
+    for cycles in range(30):
+        playing = Chip()
+        playing.give("RingOutfeed", taken)
+        playing.give("RingInfeed", words | watch)
+        playing.rtl.run(cycles)
+        playing.give("ScalarFence", load | {"reset_value": 0xFFFF})
+        playing.rtl.run(20)
+        playing.give("ScalarFence", load)
+        playing.rtl.settle()
+        came = playing.rtl.scalar_memory[RESULT : RESULT + rows]
+        np.testing.assert_array_equal(came, playing.rows[0, :rows], f"after {cycles} cycles")
+
+
 def test_words_of_the_core_go_between_units_of_the_outfeed() -> None:
     """Each unit of 8 bytes and each word of 4 leaves once and in its order, to the last byte."""
     playing, rows, words = Chip(), 3, [0xFEED0000 + k for k in range(40)]

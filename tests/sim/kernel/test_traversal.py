@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ BINS = (
     "prologue steps",
     "prologue wraps",
     "prologue within the loops",
+    "prologue before each element",
     "single element",
 )
 
@@ -126,6 +128,9 @@ def cover(coverage: Coverage, drawn: Walk, elements: list[slow.Element]) -> None
         coverage.hit("prologue steps", when=step > 0 and base + step in starts)
         coverage.hit("prologue wraps", when=base in starts[1:] and base + step in starts)
         coverage.hit("prologue within the loops", when=loop + 1 < len(drawn.counts))
+        body = [e for e in elements if not e.prologue]
+        each = len(elements) == len(body) * (length + 1)
+        coverage.hit("prologue before each element", when=each and len(body) > 1)
 
 
 def test_the_engine_walks_as_nested_loops_do() -> None:
@@ -194,6 +199,21 @@ def test_many_steps_at_once_are_those_steps(case: tuple[str, str, Walk], data: A
         assert traversal.step(slowly, parameters) != traversal.single_blocks(parameters) or (
             plain == 0
         )
+
+
+@pytest.mark.parametrize(("instruction", "name"), PLACES[: len(HAVE_PROLOGUE)])
+def test_no_step_is_plain_where_a_prologue_follows(instruction: str, name: str) -> None:
+    """Whichever loop moves, and before the blocks of whichever the prologue stands."""
+    loops = BY_NAME[instruction].field(f"{name}_limit").count
+    for moving, before in product(range(loops), repeat=2):
+        counts = tuple(3 if loop == moving else 1 for loop in range(loops))
+        drawn = Walk(counts, (1,) * loops, base=10, prologue=(before, 100, 1, 100, 0))
+        parameters = lowered(instruction, name, drawn.fields(instruction, name))
+        position: Any = traversal.State.zeros(1)[0]
+        traversal.start(position, parameters)
+        traversal.step(position, parameters)
+        again = any(each.prologue for each in drawn.elements(instruction, name)[1:])
+        assert traversal.plain_steps(position, parameters) == (0 if again else 2)
 
 
 def check_leap(slowly: Any, parameters: Any, data: Any) -> None:
