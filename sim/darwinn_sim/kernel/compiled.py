@@ -27,12 +27,6 @@ _CONSTANTS = ("chip.py", "stations.py", "table.py", "codes.py", "state.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
 _KERNEL_MARKS = (b"@compiled", b"@entry", b"@inner", b"@unchecked")
 
-
-_TUPLES_OF_ARRAYS = frozenset(
-    ("Machine", "Observation", "Tables", "TensorPlan", "StepPlan", "StepRoom")
-)
-"""Types of parameters, as they are written."""
-
 # numba's own types know neither its configuration nor the option that drops reference counts.
 _numba: Any = numba
 OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
@@ -96,15 +90,20 @@ def entry(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _inner(function: Callable[_P, _R], *, boundscheck: bool) -> Callable[_P, _R]:
-    takes_arrays = not _TUPLES_OF_ARRAYS.isdisjoint(function.__annotations__.values())
     kernel: Any = _Inner(
         function,
         boundscheck=boundscheck,
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
-        forceinline=takes_arrays,
+        forceinline=any(_is_tuple(name, function) for name in function.__annotations__.values()),
     )
     return cast("Callable[_P, _R]", kernel)
+
+
+def _is_tuple(annotation: str, function: Callable[..., Any]) -> bool:
+    """A parameter of that type, as the source of ``function`` writes it, is a tuple."""
+    found = function.__globals__.get(annotation)
+    return isinstance(found, type) and issubclass(found, tuple)
 
 
 class _Inner:
