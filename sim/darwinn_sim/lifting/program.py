@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.output_check import differing_output
@@ -35,6 +36,12 @@ _GATHERED = 1 << 20
 _SHARED = 1 << 28
 """Products for each of several threads, at least: some 5 ms. What is shorter than that takes longer
 in two threads than in one."""
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Libraries that have threads: to look for them takes as long as a small program does."""
+    return ThreadpoolController()
 
 
 class _Room(NamedTuple):
@@ -93,11 +100,13 @@ class LiftedProgram:
         ends = [len(inputs) * k // threads for k in range(threads + 1)]
         parts = [inputs[begin:end] for begin, end in pairwise(ends) if begin < end]
         self._make_rooms([len(part) for part in parts])
-        if len(parts) <= 1:
-            return list(chain.from_iterable(map(self._run, parts, self._rooms)))
-        # Else the library of matrices would have threads of its own for each of these.
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(len(parts)) as pool:
-            return list(chain.from_iterable(pool.map(self._run, parts, self._rooms)))
+        # Else the library of matrices has threads of its own for each of these, which wait for each
+        # other at each product: where a core is busy, ten times as long as one thread computes.
+        with _libraries().limit(limits=1, user_api="blas"):
+            if len(parts) <= 1:
+                return list(chain.from_iterable(map(self._run, parts, self._rooms)))
+            with ThreadPoolExecutor(len(parts)) as pool:
+                return list(chain.from_iterable(pool.map(self._run, parts, self._rooms)))
 
     def _make_rooms(self, counts: list[int]) -> None:
         """Have values for as many inputs in each thread."""

@@ -34,6 +34,7 @@ from darwinn_testbench.compiler.program import (
     send_output,
 )
 from lifted_runs import assert_same, ready
+from threadpoolctl import threadpool_info
 
 TILES = 1
 WORDS = chip.ROW_WORDS
@@ -269,3 +270,24 @@ def test_threads_are_as_many_as_have_enough_to_do(
     monkeypatch.setattr(lifting, "_SHARED", 4 * lifted.products + work)
     assert len(lifted.run(given, 3)) == 4
     assert [room.values.shape[1] for room in lifted._rooms] == [4 // threads] * threads
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_of_matrices_have_no_threads_of_their_own(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would wait for each other, and on a machine with something else to do take long."""
+    executable, accelerator = moved(sums()), Accelerator()
+    accelerator.run(executable, {"image": bytes(chip.ROW_BYTES)})
+    lifted = lift(accelerator, executable)
+    run = lifting.LiftedProgram._run
+    used: set[int] = set()
+
+    def noted(*arguments: Any) -> Any:
+        used.update(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return run(*arguments)
+
+    monkeypatch.setattr(lifting.LiftedProgram, "_run", noted)
+    monkeypatch.setattr(lifting, "_SHARED", 1)
+    lifted.run([{"image": bytes(chip.ROW_BYTES)}] * threads, threads)
+    assert used == {1}
