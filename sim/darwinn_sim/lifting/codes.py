@@ -30,9 +30,9 @@ def add_octets(codes: NDArray[np.int32], octets: NDArray[np.uint8], shift: int) 
 
 
 @compiled
-def identify(codes: NDArray[np.int32], runs: int, constants: int) -> None:
-    """Replace codes of so many octets by numbers: a constant by its value, another one by its
-    identity plus ``constants``.
+def identify(codes: NDArray[np.int32], constants: int) -> None:
+    """Replace codes by numbers: a constant by its value, another one by its identity plus
+    ``constants``.
     """
     for i in range(len(codes)):
         code = np.int64(codes[i]) & 0xFFFFFFFF

@@ -189,7 +189,7 @@ class _Walk:
             joined.add(*recorder.all(), recorder.operations(), sent, _BITS * run)
             run += 1
         assert joined is not None
-        joined.identify(octets)
+        joined.identify()
         return Walked(
             self._program,
             joined.executions,
@@ -336,11 +336,11 @@ class _Joined:
         octets = np.ascontiguousarray(distinct).view(np.uint8).reshape(-1)
         codes.add_octets(self.distinct.reshape(-1), octets, shift)
 
-    def identify(self, octets: int) -> None:
+    def identify(self) -> None:
         """Replace codes by numbers, when all runs are there."""
         coded = (self.operands, self.words, self.distinct.reshape(-1), *self.outputs.values())
         for each in coded:
-            codes.identify(each, octets, CONSTANTS)
+            codes.identify(each, CONSTANTS)
         begin = len(self.rows) - len(_ROWS) * len(self.executions)
         for k, name in enumerate(_ROWS):
             first = begin + k * len(self.executions)

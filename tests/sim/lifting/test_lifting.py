@@ -148,10 +148,10 @@ def test_a_byte_is_known_from_its_octets(drawn: list[int]) -> None:
     found = np.zeros(len(numbers), np.int32)
     for k in range(needed):
         codes.add_octets(found, codes.octets(numbers, 8 * k), 8 * k)
-    codes.identify(found, needed, 256)
+    codes.identify(found, 256)
     assert found.tolist() == (numbers + 256).tolist()
     constants = np.zeros(256, np.int32)
     for k in range(needed):
         codes.add_octets(constants, np.arange(256).astype(np.uint8), 8 * k)
-    codes.identify(constants, needed, 256)
+    codes.identify(constants, 256)
     assert constants.tolist() == list(range(256))
