@@ -158,6 +158,23 @@ def test_no_test_begins_after_the_end(tmp_path: Path) -> None:
     assert "1 skipped" in done.says
 
 
+def test_each_night_begins_with_another_test(tmp_path: Path) -> None:
+    """The same seed with the same, and all are run, in the order that they have, from there on."""
+    tests = [f"def test_{number}():\n    print('ran', {number})\n" for number in range(9)]
+    (tmp_path / "test_some.py").write_text("".join(tests))
+    plugin = ("-p", "tests.nightly.deadline", "-p", "no:xdist", "-s", "-q")
+    job = Job("some", "", ("-m", "pytest", *plugin, str(tmp_path)), share=1)
+    begins = []
+    for seed in ("1", "2", "3", "3"):
+        log = tmp_path / f"{seed}.log"
+        nightly.perform(job, 60, VALUES | {"seed": seed}, log)
+        ran = [int(each) for each in re.findall(r"ran (\d)", log.read_text())]
+        assert ran == [(ran[0] + number) % 9 for number in range(9)]
+        begins.append(ran[0])
+    assert begins[2] == begins[3]
+    assert len(set(begins)) > 1
+
+
 def test_a_line_that_was_cut_short_is_no_night(tmp_path: Path) -> None:
     path = tmp_path / "nights.jsonl"
     path.write_bytes(b'{"started": "2026-')
