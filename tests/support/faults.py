@@ -716,13 +716,13 @@ MUTATIONS = (
     _mutation(
         "StatusBlockOnce",
         "a chunk that is done while the status block is written is forgotten",
-        Edit("chunk_queue.sv", "«8'(chunk_done)» - (told", "8'(chunk_done && untold == '0)"),
+        Edit("chunk_queue.sv", "untold <= «chunk_done» ||", "chunk_done && !(busy && writes)"),
         test=_queue("ToldBehindTheBlock"),
     ),
     _mutation(
         "ToldBeforeAnswer",
         "the host is told of a chunk before its status block is written",
-        Edit("chunk_queue.sv", "? «told && tells != '0» : chunk_done", "chunk_done"),
+        Edit("chunk_queue.sv", "? «told && !stale» : chunk_done", "chunk_done"),
         test=_queue("ToldBehindTheBlock"),
     ),
     _mutation(
