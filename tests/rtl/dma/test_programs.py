@@ -82,6 +82,10 @@ def test_every_bit_counts(test: str, tmp_path: Path) -> None:
     perform(HarnessDescription(), 0, 1, tmp_path, test)
 
 
+def test_whatever_is_wrong_is_reported(tmp_path: Path) -> None:
+    perform(HarnessDescription(), 0, 1, tmp_path, "any_refusal")
+
+
 @pytest.mark.parametrize("test", ["long_program", "many_interrupts"])
 def test_more_descriptors_than_16_bits_count(test: str, tmp_path: Path) -> None:
     perform(HarnessDescription(), (1 << 16) + 50, 1, tmp_path, test)
