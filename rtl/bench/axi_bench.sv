@@ -1,4 +1,5 @@
-// One AXI4 port whose two sides are driven from outside, for tests of what is checked of it.
+// One AXI4 port whose two sides are driven from outside, for tests of what is checked of it; and a channel
+// by itself, which offers the data of writes.
 
 module axi_bench
   import dma_pkg::*;
@@ -36,7 +37,9 @@ module axi_bench
     input logic                   bvalid,
     input logic                   bready,
     input logic [            1:0] bid,
-    input logic [            1:0] bresp
+    input logic [            1:0] bresp,
+    input logic                   valid,
+    input logic                   ready
 );
 
   axi_read #(.DataBytes(DataBytes)) read ();
@@ -80,6 +83,16 @@ module axi_bench
       .rst_n,
       .read,
       .write
+  );
+
+  handshake_check #(
+      .Width(8 * DataBytes)
+  ) channel (
+      .clk,
+      .rst_n,
+      .valid,
+      .ready,
+      .payload(wdata)
   );
 
 endmodule : axi_bench
