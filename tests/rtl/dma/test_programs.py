@@ -50,14 +50,14 @@ def test_random_programs_equal_the_models_to_the_cycle(tmp_path: Path) -> None:
 
 
 ODD = HarnessDescription(
-    data_bytes=16,
+    data_bytes=32,
     memory_latency=2,
     buffer_words=21,
     queue_depth=3,
     outstanding_reads=3,
     outstanding_writes=3,
 )
-"""Queues whose sizes are no powers of two, on another bus."""
+"""Queues whose sizes are no powers of two, on the widest bus."""
 
 
 def test_random_programs_equal_the_models_with_odd_sizes(tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ UNRULY = (
 )
 """What unruly_memory.sv counts."""
 
+HEADS = ("fetched", "completed")
+WINDOW = 1 << 63
+
 REGISTERS = (*STATUS_REGISTERS, "harness_dma_error_descriptor")
 
 
@@ -173,13 +176,26 @@ async def any_size(dut: Any) -> None:
 
 @cocotb.test()
 async def many_interrupts(dut: Any) -> None:
-    """The count of an interrupt has 16 bits, and begins anew behind the last of them."""
+    """The count of an interrupt has 16 bits, and begins anew behind the last of them; the heads of
+    the instruction queue have more."""
     simulation = WorkloadBench(dut)
     await simulation.start()
+    await heads_of_a_long_ring(simulation)
     interrupt = Descriptor(DescriptorTag.INTERRUPT_0 + 1)
     workload = Workload([interrupt] * ((1 << 16) + 3), {}, b"")
     found = await simulation.perform(workload, 1 << 20, ("sc_host_int_count",))
     assert found.registers["sc_host_int_count"] == 3 << 16
+
+
+async def heads_of_a_long_ring(simulation: WorkloadBench) -> None:
+    """They follow each chunk of a ring that is longer than 16 bits count."""
+    chunks, heads = (1 << 16) + 5, [f"instruction_queue_{name}_head" for name in HEADS]
+    workload = Workload(
+        [Descriptor(DescriptorTag.INSTRUCTIONS, WINDOW, 1)] * chunks, {0: b"8 bytes!"}, b""
+    )
+    settings = {"instruction_queue_size": 1 << 17, "instruction_queue_control": 1}
+    found = await simulation.perform(workload, 1 << 20, tuple(heads), settings)
+    assert found.registers == dict.fromkeys(heads, chunks)
 
 
 @cocotb.test()
