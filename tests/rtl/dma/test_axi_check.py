@@ -24,7 +24,7 @@ _NARROW = (
     *("rvalid", "rready", "rid", "rresp", "rlast"),
     *("awvalid", "awready", "awid", "awlen", "awsize", "awburst"),
     *("wvalid", "wready", "wstrb", "wlast", "bvalid", "bready", "bid", "bresp"),
-    *("valid", "ready"),
+    *("lite", "offered", "taken"),
 )
 _RECORD = np.dtype(
     [*((name, "<u8") for name in _WIDE), *((name, "u1") for name in _NARROW)], align=True
@@ -283,14 +283,39 @@ def test_each_bit_of_what_is_offered_stays(channel: str) -> None:
             assert f": {channel}_stable: " in line, (name, bit)
 
 
+LITE = {"ar": {"addr": 19}, "r": {"data": 64, "resp": 2}, "aw": {"addr": 19}} | {
+    "w": {"data": 64, "strb": 8},
+    "b": {"resp": 2},
+}
+"""Fields of the channels of AXI4-Lite, and their bits."""
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_the_registers_port_is_checked_as_any_other(channel: str) -> None:
+    before, offer, _ = CHANNELS[channel]
+    changes = [
+        (f"{channel}{field}", 1 << bit)
+        for field, bits in LITE[channel].items()
+        for bit in range(bits)
+    ]
+    for name, changed in changes:
+        cycles = [*before, offer, offer | {name: offer[name] ^ changed}]
+        (line,) = told([{"lite": 1}, *(cycle | {"lite": 1} for cycle in cycles)])
+        assert "lite_port.check.tell: " in line and f": {channel}_stable: " in line, (name, changed)
+    for rule in ("held", "reset"):
+        for cycles in VIOLATIONS[f"{channel}_{rule}"]:
+            (line,) = told([cycle | {"lite": 1} for cycle in cycles])
+            assert f": {channel}_{rule}: " in line
+
+
 def test_a_handshake_is_checked_by_itself() -> None:
-    offer = {"valid": 1, "wdata": 0xA5}
+    offer = {"offered": 1, "wdata": 0xA5}
     (fell,) = told([offer, offer, {"wdata": 0xA5}])
     assert "valid fell before ready" in fell
     for bit in range(64):
         (changed,) = told([offer, offer | {"wdata": 0xA5 ^ 1 << bit}])
         assert "payload changed before ready" in changed, bit
-    assert told([offer, offer | {"ready": 1}, IDLE, offer | {"ready": 1}, {"valid": 1}]) == []
+    assert told([offer, offer | {"taken": 1}, IDLE, offer | {"taken": 1}, {"offered": 1}]) == []
 
 
 def test_every_violation_is_one_of_a_rule() -> None:
