@@ -35,8 +35,8 @@ def _line(name: str, traversal: str, count: int, base: int = 0) -> dict[str, Any
 class Chip:
     """The RTL's chip after reset, with random words in scalar memory."""
 
-    def __init__(self) -> None:
-        self.rtl = rtl_chip()
+    def __init__(self, rtl: Any = None) -> None:
+        self.rtl = rtl or rtl_chip()
         self.rtl.reset()
         assert not self.rtl.scalar_flags.any()
         assert not self.rtl.tile_flags.any()
@@ -531,3 +531,39 @@ def test_a_scalar_fence_waits_for_output_that_has_not_come() -> None:
     playing.give(name, fields | {"to_host": 1})
     playing.rtl.run(10)
     assert not _passes(playing, {"wait_idle": 1 << ScalarUnit.DRAIN})
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("width", [4, 16, 32])
+def test_bytes_go_through_the_chip_on_a_bus_of_any_width(width: int) -> None:
+    """From the host into each buffer, over the ring, and back to the host with words of the core
+    behind them, from any place in a word of the bus to any other."""
+    from darwinn_testbench.rtl.chip.player import ChipPlayer, design
+
+    playing, random = Chip(ChipPlayer(2026, design(1, DataBytes=width))), np.random.default_rng(17)
+    rtl, words, rows = playing.rtl, [0xC0DE0000 + k for k in range(5)], 6
+    given, end = rows * chip.ROW_BYTES, 4 * len(words)
+    for offset in range(width):
+        first, place = offset, 4096 + (7 * offset + 3) % width
+        host = random.integers(256, size=3 * 4096, dtype=np.uint8)
+        for fifo, unit in enumerate((chip.PARAMETER_UNIT_BYTES, chip.ACTIVATION_UNIT_BYTES)):
+            wanted = host.copy()
+            wanted[place : place + given] = host[first : first + given]
+            wanted[place + given : place + given + end] = np.array(words, "<u4").view(np.uint8)
+            rtl.unmap_all()
+            rtl.map(0, host.ctypes.data, host.size)
+            tag = (DescriptorTag.PARAMETERS, DescriptorTag.INPUT)[fifo]
+            rtl.descriptor(tag, 1 << 63 | first, given)
+            units = given // unit
+            _moves(playing, "PopInput", units, 0, fifo=fifo)
+            playing.give("ScalarFence", {"wait_idle": 1 << (1 - fifo)})
+            sent = {"fifo": fifo, "row_words": ROW - 1, "targets": OUTFEED}
+            _moves(playing, "RingInfeed", units, 0, **sent)
+            _moves(playing, "RingOutfeed", given // 8, 0, row_words=ROW - 1, to_host=1)
+            rtl.run(120 * rows)  # all that has room before it has its place
+            rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63 | place, given + end)
+            rtl.run(120 * rows)
+            for word in words:
+                rtl.push(word)
+            rtl.settle()
+            assert (host == wanted).all(), (offset, fifo)
