@@ -957,6 +957,7 @@ PROOFS = (
         _DISPATCH,
         ("cover_one_by_one", "cover_unit"),
         {"Tiles": 3},
+        nightly=True,
     ),
     Proof("bus_share", "bus_share_proof", _BUS, ("cover_both_read", "cover_both_write")),
     Proof(
@@ -983,12 +984,12 @@ PROOFS = (
         Proof(
             "chunk_queue",
             "chunk_queue_proof",
-            _CHUNKS if width == 8 else _CHUNKS[:3],
+            _CHUNKS[:3] if width == 32 else _CHUNKS,
             ("cover_reads", "cover_waits", "cover_tells"),
             {"DataBytes": width},
             nightly=True,
         )
-        for width in (8, 32)
+        for width in (4, 8, 32)
     ),
     Proof(
         "registers",

@@ -964,7 +964,7 @@ MUTATIONS = (
     _mutation(
         "OldBlockTold",
         "the host is told of a block of a queue that has been turned off and on",
-        Edit("chunk_queue.sv", "? told && «!stale» : chunk_done", "1'b1"),
+        Edit("chunk_queue.sv", "? «told && !stale» : chunk_done", "told"),
         test=_queue("OffAndOn"),
     ),
     _mutation(
