@@ -14,7 +14,7 @@ namespace {
 // The inputs of a cycle, those of more than 8 bits first.
 struct Cycle {
     uint64_t araddr, rdata, awaddr, wdata;
-    uint8_t rst_n, arvalid, arready, arid, arlen, arsize, arburst, rvalid, rready, rid, rresp, rlast, awvalid, awready, awid, awlen, awsize, awburst, wvalid, wready, wstrb, wlast, bvalid, bready, bid, bresp;
+    uint8_t rst_n, arvalid, arready, arid, arlen, arsize, arburst, rvalid, rready, rid, rresp, rlast, awvalid, awready, awid, awlen, awsize, awburst, wvalid, wready, wstrb, wlast, bvalid, bready, bid, bresp, lite, offered, taken;
 };
 
 // What was said of rules that are broken, a line each, behind the number of the cycle.
@@ -70,6 +70,9 @@ extern "C" const char* axi_bench_run(const Cycle* cycles, uint64_t count) {
         top.bready = now.bready;
         top.bid = now.bid;
         top.bresp = now.bresp;
+        top.lite = now.lite;
+        top.offered = now.offered;
+        top.taken = now.taken;
         top.eval();
         top.clk = 1;
         top.eval();

@@ -1,4 +1,5 @@
-// One AXI4 port whose two sides are driven from outside, for tests of what is checked of it.
+// One AXI4 port whose two sides are driven from outside, for tests of what is checked of it, or with
+// `lite` one of AXI4-Lite; and a channel by itself, which offers the data of writes.
 
 module axi_bench
   import dma_pkg::*;
@@ -36,37 +37,40 @@ module axi_bench
     input logic                   bvalid,
     input logic                   bready,
     input logic [            1:0] bid,
-    input logic [            1:0] bresp
+    input logic [            1:0] bresp,
+    input logic                   lite,
+    input logic                   offered,
+    input logic                   taken
 );
 
   axi_read #(.DataBytes(DataBytes)) read ();
   axi_write #(.DataBytes(DataBytes)) write ();
-  assign read.arvalid = arvalid;
+  assign read.arvalid = arvalid && !lite;
   assign read.arready = arready;
   assign read.arid = arid;
   assign read.araddr = araddr;
   assign read.arlen = arlen;
   assign read.arsize = arsize;
   assign read.arburst = arburst;
-  assign read.rvalid = rvalid;
+  assign read.rvalid = rvalid && !lite;
   assign read.rready = rready;
   assign read.rid = rid;
   assign read.rdata = rdata;
   assign read.rresp = rresp;
   assign read.rlast = rlast;
-  assign write.awvalid = awvalid;
+  assign write.awvalid = awvalid && !lite;
   assign write.awready = awready;
   assign write.awid = awid;
   assign write.awaddr = awaddr;
   assign write.awlen = awlen;
   assign write.awsize = awsize;
   assign write.awburst = awburst;
-  assign write.wvalid = wvalid;
+  assign write.wvalid = wvalid && !lite;
   assign write.wready = wready;
   assign write.wdata = wdata;
   assign write.wstrb = wstrb;
   assign write.wlast = wlast;
-  assign write.bvalid = bvalid;
+  assign write.bvalid = bvalid && !lite;
   assign write.bready = bready;
   assign write.bid = bid;
   assign write.bresp = bresp;
@@ -80,6 +84,40 @@ module axi_bench
       .rst_n,
       .read,
       .write
+  );
+
+  axi_lite_check lite_port (
+      .clk,
+      .rst_n,
+      .s_axil_awaddr (awaddr[18:0]),
+      .s_axil_awprot ('0),
+      .s_axil_awvalid(awvalid && lite),
+      .s_axil_awready(awready),
+      .s_axil_wdata  (wdata),
+      .s_axil_wstrb  (wstrb),
+      .s_axil_wvalid (wvalid && lite),
+      .s_axil_wready (wready),
+      .s_axil_bresp  (bresp),
+      .s_axil_bvalid (bvalid && lite),
+      .s_axil_bready (bready),
+      .s_axil_araddr (araddr[18:0]),
+      .s_axil_arprot ('0),
+      .s_axil_arvalid(arvalid && lite),
+      .s_axil_arready(arready),
+      .s_axil_rdata  (rdata),
+      .s_axil_rresp  (rresp),
+      .s_axil_rvalid (rvalid && lite),
+      .s_axil_rready (rready)
+  );
+
+  handshake_check #(
+      .Width(8 * DataBytes)
+  ) channel (
+      .clk,
+      .rst_n,
+      .valid  (offered),
+      .ready  (taken),
+      .payload(wdata)
   );
 
 endmodule : axi_bench

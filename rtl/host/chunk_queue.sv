@@ -57,16 +57,17 @@ module chunk_queue
   } state_e;
   state_e state;
   logic writes;  // the access is that of the status block
-  logic stale;  // the queue has been turned off since the access began
+  logic stale;  // the queue has been turned off since the access began, which is nothing to it now
   logic stopped;  // there was an error: nothing more until the queue is turned off
   logic [63:0] device_address;
-  logic [7:0] untold, tells;  // chunks that are done, and of which the host has not been told
+  logic untold;  // chunks are done of which the host has not been told, nor is being told
+  logic begins_write;
   logic read_word, wrote_word, told;
   assign read_word = state == StateWords && m_axi_read.rvalid;
   assign wrote_word = m_axi_write.wvalid && m_axi_write.wready;
   assign told = state == StateAnswer && m_axi_write.bvalid;
   assign busy = state != StateIdle;
-  assign idle = !busy && untold == '0;
+  assign idle = !busy && !untold;
 
   // On and off; bad settings leave it off.
   logic asked, well_set;
@@ -94,7 +95,7 @@ module chunk_queue
 
   // Descriptors that have been read. They are offered when no more can be read ahead.
   logic [63:0] next;  // the next one to be read
-  logic runs, more, offers, entry_room, entry_valid, got_entry, bad_entry, unreachable;
+  logic runs, more, offers, entry_room, entry_valid, read_ended, got_entry, bad_entry, unreachable;
   logic [8*Bytes-1:0] entry;
   logic [63:0] chunk_address;
   assign runs = enabled && !stopped && settings.runs && tail < settings.size && !pause;
@@ -105,7 +106,7 @@ module chunk_queue
   ) ring (
       .clk,
       .rst_n(rst_n && enabled),
-      .push_valid(got_entry && !bad_entry && !stale),
+      .push_valid(got_entry && !bad_entry),
       .push_ready(entry_room),
       .push_data(entry[95:0]),
       .pop_valid(entry_valid),
@@ -128,19 +129,19 @@ module chunk_queue
 
   // What is done, and when the host has been told.
   always_ff @(posedge clk) begin
-    if (!rst_n || !enabled || !settings.status_block) untold <= '0;
-    else untold <= untold + 8'(chunk_done) - (told ? tells : '0);
+    if (!rst_n || !enabled || !settings.status_block) untold <= 1'b0;
+    else untold <= chunk_done || (untold && !(begins_write && !busy));
   end
-  assign chunk_told = (enabled && settings.status_block) ? told && tells != '0 : chunk_done;
+  assign chunk_told = (enabled && settings.status_block) ? told && !stale : chunk_done;
 
   // An access of 16 bytes at a time, through page table or window. What is on the bus stays as it is,
   // whatever the host writes meanwhile.
-  logic begins_write, begins_read, simple, found, on_bus, reachable;
+  logic begins_read, simple, found, on_bus, reachable;
   logic [63:0] window_offset;
   logic [AddressBits-1:0] found_address, kept_address, bus_address;
   logic [$clog2(Words+1)-1:0] word;
   logic failed;
-  assign begins_write = untold != '0 && !stopped && !pause;
+  assign begins_write = untold && !stopped && !pause;
   assign begins_read = more && !begins_write;
   assign queue2table_entry = device_address[24:12];
   assign simple = !device_address[63];
@@ -163,7 +164,8 @@ module chunk_queue
     on_bus <= rst_n && reachable && (state == StateRequest || state == StateWords);
     kept_address <= bus_address;
   end
-  assign got_entry = read_word && m_axi_read.rlast;
+  assign read_ended = read_word && m_axi_read.rlast;
+  assign got_entry  = read_ended && !stale;
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
@@ -172,16 +174,16 @@ module chunk_queue
       stale   <= 1'b0;
       next    <= '0;
     end else begin
-      stopped <= enabled && (stopped || unreachable || (got_entry && bad_entry));
-      stale   <= busy && (stale || !enabled);
+      stopped <= enabled && (stopped || unreachable || (got_entry && bad_entry) ||
+          (told && !stale && m_axi_write.bresp[1]));
+      stale <= busy && (stale || !enabled);
       if (!enabled) next <= '0;
-      else if (got_entry && !stale) next <= (next + 64'd1 >= settings.size) ? '0 : next + 64'd1;
+      else if (got_entry) next <= (next + 64'd1 >= settings.size) ? '0 : next + 64'd1;
       case (state)
         StateIdle: begin
           if (begins_write || begins_read) state <= StateLookup;
           writes <= begins_write;
           device_address <= begins_write ? settings.status_base : settings.base + {next[59:0], 4'd0};
-          tells <= untold;
           word <= '0;
           failed <= 1'b0;
         end
@@ -193,7 +195,7 @@ module chunk_queue
         StateWords: begin
           word   <= word + (read_word || wrote_word);
           failed <= failed || (read_word && m_axi_read.rresp[1]);
-          if (got_entry) state <= StateIdle;
+          if (read_ended) state <= StateIdle;
           if (wrote_word && m_axi_write.wlast) state <= StateAnswer;
         end
         default: if (told) state <= StateIdle;
@@ -253,7 +255,7 @@ module chunk_queue
           length_0: got_entry && !read_failed && size == '0,
           inbound_fault: unreachable && simple,
           extended_fault: unreachable && !simple,
-          read_response: got_entry && read_failed,
+          read_response: read_ended && read_failed,
           write_response: told && m_axi_write.bresp[1]
       };
 

@@ -489,6 +489,42 @@ _OUTPUT = (
     ),
 )
 
+_WHOLE_BEATS = tuple(each for each in _OUTPUT if each.label != "assert_beat_has_bytes")
+"""On a bus of 4 bytes a beat has nothing behind its bytes, as units and words are whole beats."""
+
+_INTERRUPTS = (
+    Property(
+        "assert_counts",
+        "each interrupt of the host counts by itself, in 16 bits",
+        Edit("interrupts.sv", "counts[raise_number] + «16'd1»", "16'(counts[3] != 16'd5)"),
+    ),
+    Property(
+        "assert_sets",
+        "it sets its status bit, and no other does",
+        Edit("interrupts.sv", "set_host = «raise_valid»", "raise_valid && !chunk_told"),
+    ),
+    Property(
+        "assert_tells",
+        "so does a chunk of which the host is told, and each error, "
+        "whatever comes in the same cycle",
+        Edit(
+            "interrupts.sv",
+            "set_fatal_error = «errors != '0 || queue_errors != '0»",
+            "(errors != '0) != (queue_errors != '0)",
+        ),
+    ),
+    Property(
+        "assert_host_line",
+        "its line is up while status and mask are",
+        Edit("interrupts.sv", "«host_status & host_control» }", "host_status"),
+    ),
+    Property(
+        "assert_other_lines",
+        "so are those of the queue and of fatal errors",
+        Edit("interrupts.sv", "fatal_error_status && «fatal_error_control»", "1'b1"),
+    ),
+)
+
 _CHUNKS = (
     Property(
         "assert_address_of_reads_stays",
@@ -524,6 +560,16 @@ _CHUNKS = (
         "assert_within_4_kib",
         "no access crosses 4 KiB",
         Edit("chunk_queue.sv", "found && «found_address[3:0] == '0»", "1'b1"),
+    ),
+    Property(
+        "assert_reads_its_entry",
+        "the next entry is read where it stands in the ring, however long that is",
+        Edit("chunk_queue.sv", "«{next[59:0], 4'd0}»", "{next[60:0], 3'd0}"),
+    ),
+    Property(
+        "assert_head_in_the_block",
+        "the status block has the head of the moment in which its address is taken, and zeros",
+        Edit("chunk_queue.sv", "«completed_head[31:0]»", "32'(completed_head[15:0])"),
     ),
 )
 
@@ -843,6 +889,16 @@ PROOFS = (
     ),
     *(
         Proof(
+            "byte_fifo",
+            "byte_fifo_proof",
+            _BYTES,
+            ("cover_full", "cover_leaves"),
+            {"InBytes": taken, "OutBytes": given, "Capacity": 16},
+        )
+        for taken, given in ((2, 4), (8, 4))
+    ),
+    *(
+        Proof(
             "burst_planner",
             "planner_proof",
             _PLANNER,
@@ -887,7 +943,22 @@ PROOFS = (
         for reads, writes, ratio in ((2, 3, 4), (3, 2, 5), (6, 6, 7), (6, 4, 7))
     ),
     Proof("scalar_fence", "scalar_fence_proof", _SCALAR_FENCE, ("cover_three", "cover_forgets")),
+    Proof(
+        "scalar_fence",
+        "scalar_fence_proof",
+        _SCALAR_FENCE,
+        ("cover_three", "cover_forgets"),
+        {"Tiles": 3},
+    ),
     Proof("instruction_dispatch", "dispatch_proof", _DISPATCH, ("cover_one_by_one", "cover_unit")),
+    Proof(
+        "instruction_dispatch",
+        "dispatch_proof",
+        _DISPATCH,
+        ("cover_one_by_one", "cover_unit"),
+        {"Tiles": 3},
+        nightly=True,
+    ),
     Proof("bus_share", "bus_share_proof", _BUS, ("cover_both_read", "cover_both_write")),
     Proof(
         "host_output",
@@ -898,14 +969,27 @@ PROOFS = (
     ),
     *(
         Proof(
+            "host_output",
+            "host_output_proof",
+            properties,
+            ("cover_full", "cover_leaves", "cover_waits_for_an_answer"),
+            {"DataBytes": width},
+            nightly=True,
+            within=20,
+        )
+        for width, properties in ((4, _WHOLE_BEATS), (16, _OUTPUT))
+    ),
+    Proof("interrupts", "interrupts_proof", _INTERRUPTS, ("cover_counts", "cover_all_at_once")),
+    *(
+        Proof(
             "chunk_queue",
             "chunk_queue_proof",
-            _CHUNKS if width == 8 else _CHUNKS[:3],
+            _CHUNKS[:3] if width == 32 else _CHUNKS,
             ("cover_reads", "cover_waits", "cover_tells"),
             {"DataBytes": width},
             nightly=True,
         )
-        for width in (8, 32)
+        for width in (4, 8, 32)
     ),
     Proof(
         "registers",

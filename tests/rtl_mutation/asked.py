@@ -18,6 +18,7 @@ _CYCLES = f"{_PROGRAMS}::test_random_programs_equal_the_models_to_the_cycle"
 _FAR_AWAY = f"{_PROGRAMS}::test_programs_over_all_of_memory_equal_the_models_to_the_cycle"
 _ODD_SIZES = f"{_PROGRAMS}::test_random_programs_equal_the_models_with_odd_sizes"
 _ON_THE_BUS = f"{_PROGRAMS}::test_random_programs_on_the_bus_model"
+_WRONG = f"{_PROGRAMS}::test_whatever_is_wrong_is_reported"
 _EVENTS = f"{_DMA}/test_events.py"
 _INTERRUPTS = f"{_DMA}/test_interrupts.py"
 _REGISTERS = f"{_DMA}/test_registers_block.py"
@@ -77,7 +78,7 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/scalar/*.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/chip.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
-    ("rtl/dma/dma_engine.sv", (_EVENTS,)),
+    ("rtl/dma/dma_engine.sv", (_EVENTS, _WRONG)),
     ("rtl/host/interrupts.sv", (_INTERRUPTS, _EVENTS)),
     ("rtl/host/registers.sv", (_REGISTERS, _INTERRUPTS, _QUEUE)),
     ("rtl/host/chunk_queue.sv", (_QUEUE, _BESIDE)),

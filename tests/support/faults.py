@@ -12,6 +12,8 @@ FAR = (
     "tests/rtl/dma/test_programs.py::test_programs_over_all_of_memory_equal_the_models_to_the_cycle"
 )
 
+WRONG = "tests/rtl/dma/test_programs.py::test_whatever_is_wrong_is_reported"
+
 TENSOR = "tests/rtl/tile/test_tensor_unit.py::test_multiply_accumulate[gate]"
 MAXIMUM = "tests/rtl/tile/test_tensor_unit.py::test_a_maximum_is_that_of_its_byte_planes[14-10]"
 INTERPOLATION = "tests/rtl/tile/test_tensor_unit.py::test_interpolation[gate]"
@@ -716,13 +718,13 @@ MUTATIONS = (
     _mutation(
         "StatusBlockOnce",
         "a chunk that is done while the status block is written is forgotten",
-        Edit("chunk_queue.sv", "«8'(chunk_done)» - (told", "8'(chunk_done && untold == '0)"),
+        Edit("chunk_queue.sv", "untold <= «chunk_done» ||", "chunk_done && !(busy && writes)"),
         test=_queue("ToldBehindTheBlock"),
     ),
     _mutation(
         "ToldBeforeAnswer",
         "the host is told of a chunk before its status block is written",
-        Edit("chunk_queue.sv", "? «told && tells != '0» : chunk_done", "chunk_done"),
+        Edit("chunk_queue.sv", "? «told && !stale» : chunk_done", "chunk_done"),
         test=_queue("ToldBehindTheBlock"),
     ),
     _mutation(
@@ -958,5 +960,87 @@ MUTATIONS = (
         "the chip is done while output bytes are in the DMA engine",
         Edit("host_output.sv", "&& «held == '0»", "1'b1"),
         test=MOMENT + "test_the_chip_is_not_done_while_output_waits_for_its_place",
+    ),
+    _mutation(
+        "OldBlockTold",
+        "the host is told of a block of a queue that has been turned off and on",
+        Edit("chunk_queue.sv", "? «told && !stale» : chunk_done", "told"),
+        test=_queue("OffAndOn"),
+    ),
+    _mutation(
+        "BlockErrorGoesOn",
+        "the queue goes on behind a status block that memory has refused",
+        Edit("chunk_queue.sv", "(told && !stale && «m_axi_write.bresp[1]»)", "1'b0"),
+        test=_queue("StoppedByEachError"),
+    ),
+    _mutation(
+        "OfferedWhilePaused",
+        "a chunk that has been read is offered while DMA is paused",
+        Edit(
+            "chunk_queue.sv", "queue2core_chunk_waits = offers && entry_valid && «runs»", "enabled"
+        ),
+        test=_queue("OffersNothing"),
+    ),
+    _mutation(
+        "NotToldWhileReading",
+        "without a status block a chunk that is done while the queue reads is forgotten",
+        Edit("chunk_queue.sv", "!stale : «chunk_done»", "chunk_done && !busy"),
+        test=_queue("WithoutBlock"),
+    ),
+    _mutation(
+        "LookupOfTheHost",
+        "the queue gets the host's entry of the page table where both look at it",
+        Edit(
+            "registers.sv",
+            "page_table[«EntryBits'(queue2table_entry)»]",
+            "hwif_out.page_table.req ? entry : EntryBits'(queue2table_entry)",
+        ),
+        test=_queue("MappedMeanwhile"),
+    ),
+    _mutation(
+        "NumberBesideAnError",
+        "the number of a bad descriptor is lost where the queue has an error as well",
+        Edit(
+            "registers.sv", "if («errors != '0») last_error", "errors != '0 && queue_errors == '0"
+        ),
+        test=_interrupts("ErrorsAtOnce"),
+    ),
+    _mutation(
+        "InterruptAtFarAddress",
+        "an interrupt may have an address beyond 32 bits",
+        Edit("dma_engine.sv", "|| «head.address != '0»", "head.address[31:0] != '0"),
+        test=WRONG,
+    ),
+    _mutation(
+        "WindowOf48Bits",
+        "of the size of the window 48 bits count",
+        Edit("dma_engine.sv", "> «{1'b0, window_size}»", "65'(window_size[47:0])"),
+        test=WRONG,
+    ),
+    _mutation(
+        "LastWordFirst",
+        "the last word of scalar memory is written to the first",
+        Edit(
+            "scalar_memory.sv",
+            "words[«outfeed2memory_write_address»]",
+            "(&outfeed2memory_write_address) ? '0 : outfeed2memory_write_address",
+        ),
+        test=MOMENT + "test_the_outfeed_reaches_every_place_of_scalar_memory",
+    ),
+    _mutation(
+        "IdleBetween",
+        "a unit of the core is idle as an instruction ends, though others wait",
+        Edit(
+            "buffer_walk.sv",
+            "unit2core_idle = «!instruction_valid»",
+            "!instruction_valid || (advance && step.last)",
+        ),
+        test=MOMENT + "test_a_scalar_fence_waits_for_all_instructions_of_a_unit[AV_POP]",
+    ),
+    _mutation(
+        "OutputOverEarly",
+        "output has been delivered though the outfeed has more",
+        Edit("chip.sv", "output_idle && «outfeed_idle», outfeed_idle", "1'b1"),
+        test=MOMENT + "test_a_scalar_fence_waits_for_output_that_has_not_come",
     ),
 )

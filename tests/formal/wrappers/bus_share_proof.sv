@@ -171,10 +171,10 @@ module bus_share_proof
       assert_taken_as_it_is :
       assert ((!ar_taken[0] || ar == {2'd1, araddr[0], 8'd3}) &&
               (!ar_taken[1] || ar == {2'(ReadStreams), araddr[1], 8'd1}) &&
-              (!aw_taken[0] || m_axi_write.awaddr == awaddr[0]) &&
-              (!aw_taken[1] || m_axi_write.awaddr == awaddr[1]) &&
-              (!w_taken[0] || m_axi_write.wdata[7:0] == wdata[0] && m_axi_write.wstrb[0]) &&
-              (!w_taken[1] || m_axi_write.wdata[7:0] == wdata[1] && m_axi_write.wstrb[1]));
+              (!aw_taken[0] || aw == {2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT), awaddr[0], 8'd3}) &&
+              (!aw_taken[1] || aw == {2'd0, awaddr[1], 8'd1}) &&
+              (!w_taken[0] || w == {(8 * DataBytes)'(wdata[0]), DataBytes'(1), wlast[0]}) &&
+              (!w_taken[1] || w == {(8 * DataBytes)'(wdata[1]), DataBytes'(2), wlast[1]}));
       // While one has written a part of its burst, the other waits.
       assert_words_stay_together : assert (!owned || !w_taken[!owner]);
       assert_answers_find_their_side :

@@ -1,5 +1,6 @@
 // chunk_queue: whatever the host writes into its registers, and whenever, what is on the bus stays until
-// it is taken, and an access has as many words as it says.
+// it is taken, an access has as many words as it says, an entry of the ring is read where it stands, and
+// the status block says what is done.
 
 module chunk_queue_proof
   import dma_pkg::*;
@@ -94,6 +95,32 @@ module chunk_queue_proof
     w_was <= w;
   end
 
+  // The place of the next entry: those that have come since the queue is on, around the ring.
+  logic begins, stale;
+  logic [63:0] place, begins_at;
+  assign begins = !busy && queue.begins_read;
+  always_ff @(posedge clk) begin
+    begins_at <= settings.base + 64'd16 * place;
+    if (!rst_n) begin
+      place <= '0;
+      stale <= 1'b0;
+    end else begin
+      stale <= busy && (stale || !enabled);
+      if (!enabled) place <= '0;
+      else if (read && m_axi_read.rlast && !stale)
+        place <= (place + 64'd1 < settings.size) ? place + 64'd1 : '0;
+    end
+  end
+  logic began;
+  always_ff @(posedge clk) began <= rst_n && begins;
+
+  // What the words of the status block are: the head, and zeros.
+  logic [127:0] block;
+  always_ff @(posedge clk) begin
+    if (m_axi_write.awvalid && awready) block <= 128'(completed_head[31:0]);
+    else if (wrote) block <= block >> (8 * DataBytes);
+  end
+
   always_ff @(posedge clk) begin
     if (rst_n) begin
       assert_address_of_reads_stays : assert (!ar_waited || (m_axi_read.arvalid && ar == ar_was));
@@ -104,6 +131,12 @@ module chunk_queue_proof
       assert (!m_axi_write.wvalid || m_axi_write.wlast == (written == 8'(Words - 1)));
       assert_within_4_kib :
       assert (16'(m_axi_read.araddr[11:0]) + 16'(Words * DataBytes) <= 16'd4096 || !m_axi_read.arvalid);
+      assert_reads_its_entry : assert (!began || queue.device_address == begins_at);
+      assert_head_in_the_block :
+      assert (!m_axi_write.wvalid || Words == 1 || m_axi_write.wdata == (8 * DataBytes)'(block));
+      lemma_place : assert (queue.next == place && queue.stale == stale);
+      lemma_block :
+      assert (!writing || block == 128'(queue.head) >> (8 * DataBytes * 32'(written)));
       lemma_state :
       assert (reading == (queue.state == 3'd3 && !queue.writes) &&
               writing == (queue.state == 3'd3 && queue.writes) &&

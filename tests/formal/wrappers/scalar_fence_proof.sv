@@ -54,11 +54,11 @@ module scalar_fence_proof
       assert (!goes || (told.wait_idle | units2fence_idle) == units2fence_idle);
       assert_goes :
       assert (!core2fence_instruction_valid || goes || told.expected_valid != '0 ||
-              told.tile_fence_valid != '0 || (told.wait_idle & ~units2fence_idle) != '0);
+              told.tile_fence_valid[Tiles-1:0] != '0 || (told.wait_idle & ~units2fence_idle) != '0);
       assert_goes_for_a_tile :
       assert (!core2fence_instruction_valid || goes || told.expected_valid != '0 ||
               (told.wait_idle & ~units2fence_idle) != '0 ||
-              told.tile_fence_valid != Tiles'(1) << tile || !tile_reached);
+              told.tile_fence_valid[Tiles-1:0] != Tiles'(1) << tile || !tile_reached);
       assert_loads_when_it_goes :
       assert (fence2flags_load_valid == goes && fence2flags_load_mask == told.reset_flags &&
               fence2flags_load_value == told.reset_value);

@@ -35,8 +35,8 @@ def _line(name: str, traversal: str, count: int, base: int = 0) -> dict[str, Any
 class Chip:
     """The RTL's chip after reset, with random words in scalar memory."""
 
-    def __init__(self) -> None:
-        self.rtl = rtl_chip()
+    def __init__(self, rtl: Any = None) -> None:
+        self.rtl = rtl or rtl_chip()
         self.rtl.reset()
         assert not self.rtl.scalar_flags.any()
         assert not self.rtl.tile_flags.any()
@@ -451,3 +451,140 @@ def test_a_full_queue_holds_back_the_core(unit: ScalarUnit) -> None:
     while taken < 2 * room and _ends(partial(playing.give, name, fields)):
         taken += 1
     assert room <= taken <= room + 2
+
+
+def _every_place(units: int, size: int) -> list[int]:
+    """From each power of two on, and at the end, where so many units find room."""
+    return [*(1 << k for k in range(units.bit_length()) if (1 << k) + size <= units), units - size]
+
+
+def _moves(playing: Chip, name: str, count: int, base: int, **more: int) -> None:
+    """Have a unit of the core move one unit after another from a place on."""
+    playing.give(name, _line(name, "buffer", count, base) | more)
+
+
+def _rows(playing: Chip, fifo: int, base: int, rows: int, each: int) -> bytes:
+    """Rows of a buffer, from a unit on, as they come back over the ring."""
+    sends = {"fifo": fifo, "row_words": ROW - 1, "targets": OUTFEED}
+    playing.collect(rows)
+    _moves(playing, "RingInfeed", each * rows, base, **sends)
+    playing.rtl.settle()
+    came: bytes = playing.rtl.scalar_memory[RESULT : RESULT + ROW * rows].tobytes()
+    return came
+
+
+@pytest.mark.parametrize("fifo", [0, 1], ids=["parameters", "activations"])
+def test_pops_reach_every_place_of_their_buffers(fifo: int) -> None:
+    """Wherever the infeed has read before; and nothing else is written."""
+    playing, rows, random = Chip(), 2, np.random.default_rng(13)
+    rtl, unit = playing.rtl, (chip.PARAMETER_UNIT_BYTES, chip.ACTIVATION_UNIT_BYTES)[fifo]
+    buffer, each = (rtl.parameters, rtl.activations)[fifo], chip.ROW_BYTES // unit
+    buffer[:] = random.integers(256, size=buffer.size)
+    wanted = buffer.copy()
+    tag = (DescriptorTag.PARAMETERS, DescriptorTag.INPUT)[fifo]
+    for base in _every_place(buffer.size // unit, rows * each):
+        place = slice(unit * base, unit * base + rows * chip.ROW_BYTES)
+        for reads in (1, rows):
+            host = random.integers(256, size=rows * chip.ROW_BYTES, dtype=np.uint8)
+            rtl.unmap_all()
+            rtl.map(0, host.ctypes.data, host.size)
+            rtl.descriptor(tag, 1 << 63, host.size)
+            _moves(playing, "PopInput", rows * each, base, fifo=fifo)
+            rtl.settle()
+            wanted[place] = host
+            assert (buffer == wanted).all(), base
+            assert (
+                _rows(playing, fifo, base, reads, each) == host[: reads * chip.ROW_BYTES].tobytes()
+            )
+
+
+def test_the_outfeed_reaches_every_place_of_scalar_memory() -> None:
+    """Nothing else is written."""
+    playing = Chip()
+    wanted = playing.rtl.scalar_memory.copy()
+    for row, base in enumerate(_every_place(wanted.size, ROW), ROW):
+        wanted[:ROW] = row
+        playing.rtl.scalar_memory[:ROW] = row
+        _moves(playing, "RingOutfeed", ROW, base, row_words=ROW - 1)
+        playing.infeed(0, OUTFEED)
+        playing.rtl.settle()
+        wanted[base : base + ROW] = row
+        assert (playing.rtl.scalar_memory == wanted).all(), base
+
+
+COUNTING = {"producer_increment": 1, "producer_depth": 0}
+COUNTS: dict[ScalarUnit, tuple[str, dict[str, Any], ScalarFlag]] = {
+    ScalarUnit.AV_POP: ("PopInput", {"fifo": 1}, ScalarFlag.AV_POP),
+    ScalarUnit.PARAMETER_POP: ("PopInput", {"fifo": 0}, ScalarFlag.PARAMETER_POP),
+    ScalarUnit.RING_INFEED: (
+        "RingInfeed",
+        {"fifo": 2, "sync_increment": 1},
+        ScalarFlag.SCALAR_INFEED,
+    ),
+    ScalarUnit.RING_OUTFEED: ("RingOutfeed", {}, ScalarFlag.RING_OUTFEED),
+}
+"""An instruction of each unit, which moves one unit and counts it."""
+
+
+@pytest.mark.parametrize("unit", COUNTS, ids=lambda unit: unit.name)
+def test_a_scalar_fence_waits_for_all_instructions_of_a_unit(unit: ScalarUnit) -> None:
+    """As many as wait, of one element each, with what they need there at once."""
+    playing, count = Chip(), 4
+    name, fields, flag = COUNTS[unit]
+    host = np.arange(count * chip.PARAMETER_UNIT_BYTES, dtype=np.uint8)
+    playing.rtl.unmap_all()
+    playing.rtl.map(0, host.ctypes.data, host.size)
+    for tag in (DescriptorTag.PARAMETERS, DescriptorTag.INPUT):
+        playing.rtl.descriptor(tag, 1 << 63, host.size)
+    for row in range(count if unit is ScalarUnit.RING_OUTFEED else 0):
+        playing.infeed(row, OUTFEED)
+    playing.rtl.run(600)
+    for number in range(count):
+        _moves(playing, name, 1, number, **fields, **COUNTING)
+    playing.give("ScalarFence", {"wait_idle": 1 << unit})
+    assert int(playing.rtl.scalar_flags[flag]) == count
+
+
+def test_a_scalar_fence_waits_for_output_that_has_not_come() -> None:
+    """The outfeed has an instruction, and no row yet: its output has not been delivered."""
+    playing = Chip()
+    name, fields = WAITING[ScalarUnit.RING_OUTFEED]
+    playing.give(name, fields | {"to_host": 1})
+    playing.rtl.run(10)
+    assert not _passes(playing, {"wait_idle": 1 << ScalarUnit.DRAIN})
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("width", [4, 16, 32])
+def test_bytes_go_through_the_chip_on_a_bus_of_any_width(width: int) -> None:
+    """From the host into each buffer, over the ring, and back to the host with words of the core
+    behind them, from any place in a word of the bus to any other."""
+    from darwinn_testbench.rtl.chip.player import ChipPlayer, design
+
+    playing, random = Chip(ChipPlayer(2026, design(1, DataBytes=width))), np.random.default_rng(17)
+    rtl, words, rows = playing.rtl, [0xC0DE0000 + k for k in range(5)], 6
+    given, end = rows * chip.ROW_BYTES, 4 * len(words)
+    for offset in range(width):
+        first, place = offset, 4096 + (7 * offset + 3) % width
+        host = random.integers(256, size=3 * 4096, dtype=np.uint8)
+        for fifo, unit in enumerate((chip.PARAMETER_UNIT_BYTES, chip.ACTIVATION_UNIT_BYTES)):
+            wanted = host.copy()
+            wanted[place : place + given] = host[first : first + given]
+            wanted[place + given : place + given + end] = np.array(words, "<u4").view(np.uint8)
+            rtl.unmap_all()
+            rtl.map(0, host.ctypes.data, host.size)
+            tag = (DescriptorTag.PARAMETERS, DescriptorTag.INPUT)[fifo]
+            rtl.descriptor(tag, 1 << 63 | first, given)
+            units = given // unit
+            _moves(playing, "PopInput", units, 0, fifo=fifo)
+            playing.give("ScalarFence", {"wait_idle": 1 << (1 - fifo)})
+            sent = {"fifo": fifo, "row_words": ROW - 1, "targets": OUTFEED}
+            _moves(playing, "RingInfeed", units, 0, **sent)
+            _moves(playing, "RingOutfeed", given // 8, 0, row_words=ROW - 1, to_host=1)
+            rtl.run(120 * rows)  # all that has room before it has its place
+            rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63 | place, given + end)
+            rtl.run(120 * rows)
+            for word in words:
+                rtl.push(word)
+            rtl.settle()
+            assert (host == wanted).all(), (offset, fifo)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -17,6 +18,7 @@ from darwinn_testbench.rtl.dma.programs import GUARD_BYTES, MEMORY_BYTES, Descri
 WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 QUEUE_LINE = 0x10
 FATAL = "fatal_err_int_status"
+INVALID = 1 << 9
 
 
 def program(random: Random, descriptors: list[Descriptor], **others: Any) -> DescriptorProgram:
@@ -144,6 +146,31 @@ class LastErrorDescriptor(DmaTest):
         chosen = program(self.bench.random, [good, bad, good, bad, good])
         await environment.run_program(chosen)
         assert await environment.registers.read("harness_dma_error_descriptor") == 3
+
+
+@pyuvm.test()
+class ErrorsAtOnce(DmaTest):
+    """A bad descriptor and a tail out of the ring, each in any cycle around the other, are both
+    reported."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        model = environment.registers
+        for before, delay in product(range(12), (0, 1)):
+            chosen = program(self.bench.random, [*[interrupt(0)] * before, Descriptor(9)])
+            await environment.prepare(chosen)
+            writing = cocotb.start_soon(model.write("instruction_queue_tail", 1))
+            await self.bench.cycles(delay)
+            await environment.issue(chosen)
+            await environment.wait(chosen)
+            await writing
+            await self.bench.cycles(2)
+            for name, value in (
+                ("hib_error_status", INVALID),
+                ("harness_dma_error", 1),
+                ("harness_dma_error_descriptor", before),
+                (FATAL, 1),
+            ):
+                assert await model.read(name) == value, f"{before}, {delay}: {name}"
 
 
 @pyuvm.test()

@@ -14,6 +14,7 @@ from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 from instruction_queue import (
     CHUNKS,
+    ENABLE,
     ENTRY_BYTES,
     GOOD,
     LIMIT,
@@ -28,6 +29,9 @@ from instruction_queue import (
 INBOUND, EXTENDED, BAD_CONFIGURATION, INVALID, LENGTH_0 = 1, 2, 1 << 5, 1 << 9, 1 << 13
 READ_RESPONSE, WRITE_RESPONSE = 2, 4
 ADDRESS_BITS = 40
+LAST_PAGE = MEMORY_BYTES - PAGE_BYTES
+LONGEST = 1 << 28
+"""Bytes of the longest chunk."""
 
 
 @pyuvm.test()
@@ -244,6 +248,19 @@ class AnyWindow(DmaTest):
             else:
                 await self.bench.until(lambda: bool(dut.m_axi_arvalid.value), "a read", LIMIT)
                 assert int(dut.m_axi_araddr.value) == RING_PLACE, f"{window:#x}"
+        await self.ends_behind_the_entry(queue)
+
+    async def ends_behind_the_entry(self, queue: Queue) -> None:
+        """The whole of an entry must be in the window, which may end anywhere."""
+        for missing in range(ENTRY_BYTES + 1):
+            end = RING_PLACE + ENTRY_BYTES - missing
+            settings = {"instruction_queue_base": WINDOW + RING_PLACE, "harness_window_size": end}
+            await queue.open({**GOOD, **settings})
+            queue.post(0, WINDOW, 8)
+            await queue.write("instruction_queue_tail", 1)
+            await self.bench.cycles(30)
+            found = await queue.read("hib_error_status")
+            assert found == EXTENDED * (missing > 0), f"{missing} bytes are out of reach"
 
 
 @pyuvm.test()
@@ -283,6 +300,33 @@ class QueueStandsStill(DmaTest):
 
 
 @pyuvm.test()
+class OffersNothing(DmaTest):
+    """A chunk that has been read is not offered while the core is halted or DMA is paused."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut = Queue(environment), self.bench.dut
+        for name, still, goes in (("scalar_core_run_control", 2, 1), ("dma_pause", 1, 0)):
+            await queue.open(GOOD)
+            queue.post(0, WINDOW + CHUNKS, 40)
+            await queue.write("instruction_queue_tail", 1)
+            await self.bench.until(lambda: bool(dut.queue2core_chunk_waits.value), "it", LIMIT)
+            await queue.write(name, still)
+            taking = cocotb.start_soon(queue.take())
+            await nothing_offered(queue, f"{name} = {still}")
+            await queue.write(name, goes)
+            assert await taking == queue.memory.data[CHUNKS : CHUNKS + 40]
+
+
+async def nothing_offered(queue: Queue, when: str) -> None:
+    """No chunk is offered, and nothing of the ring is read."""
+    dut = queue.bench.dut
+    for _ in range(40):
+        await queue.bench.cycles(1)
+        assert not dut.queue2core_chunk_waits.value, f"{when}: a chunk is offered"
+        assert not dut.m_axi_arvalid.value, f"{when}: a read"
+
+
+@pyuvm.test()
 class ToldBehindTheBlock(DmaTest):
     """The host hears of a chunk when the status block is written; of a chunk that was done
     meanwhile it hears by another one."""
@@ -312,8 +356,8 @@ class ToldOfAll(DmaTest):
         for hold in (queue.memory.hold_answers, queue.memory.hold_words):
             for before, delay in product((1, 2, 4), range(-14, 14)):
                 await self.hears_of_all(queue, hold, before, delay)
-        for before in range(1, 5):
-            await self.hears_of_the_last(queue, before)
+        for before, another in product((1, 2, 3, 4, 8, 16, 30), (False, True)):
+            await self.hears_of_the_last(queue, before, another=another)
 
     async def hears_of_all(
         self, queue: Queue, hold: Callable[[bool], None], before: int, delay: int
@@ -332,8 +376,9 @@ class ToldOfAll(DmaTest):
         await let_go
         await queue.told(before + 1)
 
-    async def hears_of_the_last(self, queue: Queue, before: int) -> None:
-        """So many chunks are done while the queue reads, and another while it tells of them."""
+    async def hears_of_the_last(self, queue: Queue, before: int, *, another: bool) -> None:
+        """So many chunks are done while the queue reads, and maybe ``another`` while it tells of
+        them."""
         dut, memory = self.bench.dut, queue.memory
         await queue.open({**GOOD, "instruction_queue_size": before + 3})
         for place in range(before + 2):
@@ -346,14 +391,15 @@ class ToldOfAll(DmaTest):
         memory.hold_reads(True)
         await queue.write("instruction_queue_tail", before + 2)
         dut.dma2core_instruction_ready.value = 1
-        await self.bench.cycles(20)
+        await self.bench.cycles(20 + before)
         memory.hold_answers(True)
         memory.hold_reads(False)
         await self.bench.cycles(20)
-        await queue.ask()
-        await self.bench.cycles(20)
+        if another:
+            await queue.ask()
+            await self.bench.cycles(20)
         memory.hold_answers(False)
-        await queue.told(before + 1)
+        await queue.told(before + another)
 
     async def let_go(self, hold: Callable[[bool], None], delay: int) -> None:
         await self.bench.cycles(delay)
@@ -378,6 +424,51 @@ class PausedBehindTheBlock(DmaTest):
         queue.memory.hold_answers(False)
         await self.bench.cycles(20)
         assert await queue.read("dma_paused") == 1
+
+
+@pyuvm.test()
+class PausedBehindTheRead(DmaTest):
+    """DMA is not paused before the words of an entry of the ring have come."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        await queue.open(GOOD)
+        queue.post(0, WINDOW + CHUNKS, 8)
+        queue.memory.hold_reads(True)
+        await queue.write("instruction_queue_tail", 1)
+        await self.bench.cycles(20)
+        await queue.write("dma_pause", 1)
+        for _ in range(20):
+            assert not await queue.read("dma_paused"), "paused, and an entry has not come"
+        queue.memory.hold_reads(False)
+        await self.bench.cycles(20)
+        assert await queue.read("dma_paused") == 1
+
+
+@pyuvm.test()
+class WithoutBlock(DmaTest):
+    """Without a status block the host hears of each chunk as it is done, whatever the queue reads
+    meanwhile."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for delay in range(40):
+            await queue.open({**GOOD, "instruction_queue_control": ENABLE})
+            for place in range(2):
+                queue.post(place, WINDOW + CHUNKS, 8)
+            await queue.write("instruction_queue_tail", 1)
+            moved = cocotb.start_soon(self.moves_the_tail(queue, delay))
+            for taken in (1, 2):
+                await queue.take()
+                await self.bench.cycles(3)
+                assert environment.interrupts.lines & 0x10, f"{taken}, {delay}: not told"
+                await moved
+                await queue.write("instruction_queue_int_status", 0)
+            assert await queue.heads() == (2, 2)
+
+    async def moves_the_tail(self, queue: Queue, delay: int) -> None:
+        await self.bench.cycles(delay)
+        await queue.write("instruction_queue_tail", 2)
 
 
 @pyuvm.test()
@@ -418,17 +509,25 @@ class AnyTail(DmaTest):
 
 @pyuvm.test()
 class AnySize(DmaTest):
-    """Each bit of a chunk's size reaches the core."""
+    """Each bit of a chunk's size reaches the core, up to the longest; and each bit makes a longer
+    one an error."""
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         queue, dut = Queue(environment), self.bench.dut
-        for bit in range(28):
-            size = 1 << bit | 1
-            await queue.open(GOOD)
-            queue.post(0, WINDOW + CHUNKS, size)
-            await queue.write("instruction_queue_tail", 1)
+        for size in (*(1 << bit | 1 for bit in range(28)), LONGEST):
+            await self.post(queue, size)
             await self.bench.until(lambda: bool(dut.queue2core_chunk_waits.value), "it", LIMIT)
             assert int(dut.queue2core_chunk_size.value) == size
+        for size in (LONGEST + 1, *(1 << bit for bit in range(29, 32))):
+            await self.post(queue, size)
+            await self.bench.cycles(30)
+            assert not dut.queue2core_chunk_waits.value, f"{size:#x} bytes are offered"
+            assert await queue.read("hib_error_status") == INVALID, f"{size:#x} bytes"
+
+    async def post(self, queue: Queue, size: int) -> None:
+        await queue.open(GOOD)
+        queue.post(0, WINDOW + CHUNKS, size)
+        await queue.write("instruction_queue_tail", 1)
 
 
 @pyuvm.test()
@@ -547,6 +646,167 @@ class StoppedUntilOff(DmaTest):
             await queue.turn(on=False)
             await queue.turn(on=True)
             assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 40]
+
+
+@dataclass(frozen=True)
+class Stops:
+    """What stops the queue: an entry of this ``size``, or a word of memory that is bad; and
+    whether a chunk comes before."""
+
+    size: int = 40
+    bad_place: int = -1
+    gives: bool = False
+
+
+@pyuvm.test()
+class StoppedByEachError(DmaTest):
+    """Behind each error nothing more is read or offered, of the entries before it neither, until
+    the host has turned the queue off and on."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for place in range(3):
+            at = RING_PLACE + ENTRY_BYTES * place
+            for stops in (Stops(0), Stops(LONGEST + 1), Stops(bad_place=at + 8)):
+                await self.stops(queue, place, stops)
+        await self.stops(queue, 0, Stops(bad_place=STATUS_PLACE, gives=True))
+
+    async def stops(self, queue: Queue, place: int, stops: Stops) -> None:
+        memory = queue.memory
+        await queue.open(GOOD)
+        if stops.bad_place >= 0:
+            memory.bad_words = frozenset((stops.bad_place // memory.word_bytes,))
+        for entry in range(4):
+            queue.post(entry, WINDOW + CHUNKS + 64 * entry, stops.size if entry == place else 40)
+        await queue.write("instruction_queue_tail", place + 1 + stops.gives)
+        if stops.gives:
+            await queue.take()
+        await self.bench.cycles(60)
+        assert await queue.read("fatal_err_int_status") == 1, f"{stops} at {place}"
+        await queue.write("instruction_queue_tail", 4)
+        await nothing_offered(queue, f"{stops} at {place}")
+        memory.bad_words = frozenset()
+        queue.post(place, WINDOW + CHUNKS + 64 * place, 40)
+        await queue.turn(on=False)
+        await queue.turn(on=True)
+        for entry in range(4):
+            at = CHUNKS + 64 * entry
+            assert await queue.take() == memory.data[at : at + 40], f"{stops} at {place}: {entry}"
+        await queue.told(4)
+
+
+@pyuvm.test()
+class OffAndOn(DmaTest):
+    """A queue that is turned off and on at once begins anew, whatever is on the bus meanwhile:
+    what comes of that is nothing to it any more."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for delay, size in product(range(20), (24, 0)):
+            await self.reads_nothing_old(queue, delay, size)
+        for hold in (queue.memory.hold_words, queue.memory.hold_answers):
+            for delay in range(24):
+                await self.tells_nothing_old(queue, hold, delay)
+
+    async def reads_nothing_old(self, queue: Queue, delay: int, size: int) -> None:
+        """Off in any cycle of the reading of an entry, which may be a bad one."""
+        await queue.open(GOOD)
+        queue.post(0, WINDOW + CHUNKS, size)
+        await queue.write("instruction_queue_tail", 1)
+        await self.bench.cycles(delay)
+        queue.memory.hold_reads(True)
+        await self.turn_off_and_on(queue)
+        await self.works(queue, f"off after {delay} cycles")
+
+    async def tells_nothing_old(
+        self, queue: Queue, hold: Callable[[bool], None], delay: int
+    ) -> None:
+        """Off while a status block is on its way, which ends in any cycle around that."""
+        await queue.open(GOOD)
+        queue.post(0, WINDOW + CHUNKS, 24)
+        hold(True)
+        await queue.write("instruction_queue_tail", 1)
+        await queue.take()
+        await self.bench.cycles(20)
+        let_go = cocotb.start_soon(self.let_go(hold, delay))
+        await self.turn_off_and_on(queue)
+        await let_go
+        for _ in range(30):
+            await self.bench.cycles(1)
+            assert not self.bench.dut.m_axi_awvalid.value, f"{delay}: a block of nothing"
+        await self.works(queue, f"a block ends after {delay} cycles")
+
+    async def turn_off_and_on(self, queue: Queue) -> None:
+        await queue.turn(on=False)
+        await queue.write("instruction_queue_int_status", 0)
+        await queue.write("instruction_queue_tail", 0)
+        queue.post(0, WINDOW + CHUNKS + 64, 24)
+        await queue.turn(on=True)
+
+    async def works(self, queue: Queue, when: str) -> None:
+        """Nothing has been told, and the first chunk is that of the new ring."""
+        await queue.write("instruction_queue_tail", 1)
+        queue.memory.hold_reads(False)
+        assert not queue.environment.interrupts.lines & 0x10, f"{when}: told of nothing"
+        assert await queue.take() == queue.memory.data[CHUNKS + 64 : CHUNKS + 88], when
+        await queue.told(1)
+        assert await queue.heads() == (1, 1), when
+
+    async def let_go(self, hold: Callable[[bool], None], delay: int) -> None:
+        await self.bench.cycles(delay)
+        hold(False)
+
+
+@pyuvm.test()
+class AnyPage(DmaTest):
+    """Pages whose numbers differ in any one bit are different pages, and any number of them may be
+    simple."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        numbers = (0, *(1 << bit for bit in range(13)))
+        await queue.open({"extended_table": 1 << 13, "scalar_core_run_control": 1})
+        await queue.write("instruction_queue_size", 2)
+        for place, number in enumerate(numbers, 1):
+            await queue.map(PAGE_BYTES * number, PAGE_BYTES * place)
+            queue.post_at(PAGE_BYTES * place, WINDOW + LAST_PAGE + 8 * place, 8)
+        for place, number in enumerate(numbers, 1):
+            await queue.write("instruction_queue_base", PAGE_BYTES * number)
+            at = LAST_PAGE + 8 * place
+            await self.gives(queue, queue.memory.data[at : at + 8], f"page {number}")
+        for bit in range(13, 64):
+            await queue.write("extended_table", 1 << bit)
+            await self.gives(queue, queue.memory.data[at : at + 8], f"{1 << bit} simple entries")
+
+    async def gives(self, queue: Queue, chunk: bytearray, what: str) -> None:
+        await queue.write("instruction_queue_control", ENABLE)
+        await queue.write("instruction_queue_tail", 1)
+        assert await queue.take() == chunk, what
+        await queue.write("instruction_queue_tail", 0)
+        await queue.write("instruction_queue_control", 0)
+
+
+@pyuvm.test()
+class MappedMeanwhile(DmaTest):
+    """The host maps another page in any cycle of two chunks and their status blocks."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for delay in range(50):
+            await queue.open(GOOD)
+            for place in range(2):
+                queue.post(place, WINDOW + CHUNKS + 64 * place, 8)
+            await queue.write("instruction_queue_tail", 2)
+            mapping = cocotb.start_soon(self.maps(queue, delay))
+            for place in range(2):
+                at = CHUNKS + 64 * place
+                assert await queue.take() == queue.memory.data[at : at + 8], f"after {delay} cycles"
+            await mapping
+            await queue.told(2)
+
+    async def maps(self, queue: Queue, delay: int) -> None:
+        await self.bench.cycles(delay)
+        await queue.map(RING + PAGE_BYTES, LAST_PAGE)
 
 
 @pyuvm.test()

@@ -24,6 +24,7 @@ _NARROW = (
     *("rvalid", "rready", "rid", "rresp", "rlast"),
     *("awvalid", "awready", "awid", "awlen", "awsize", "awburst"),
     *("wvalid", "wready", "wstrb", "wlast", "bvalid", "bready", "bid", "bresp"),
+    *("lite", "offered", "taken"),
 )
 _RECORD = np.dtype(
     [*((name, "<u8") for name in _WIDE), *((name, "u1") for name in _NARROW)], align=True
@@ -235,6 +236,86 @@ def test_what_breaks_a_rule_is_told_under_its_name(rule: Rule) -> None:
         lines = told(cycles)
         assert len(lines) == 1, (cycles, lines)
         assert f"axi_bench.port.tell: {rule.side}: {rule.name}: {rule.says} (ID " in lines[0]
+
+
+def _as(cycles: Sequence[Cycle], identifier: int) -> list[Cycle]:
+    """The same with other identifiers."""
+    ids = ("arid", "rid", "awid", "bid")
+    return [
+        {name: (value + identifier) % 4 if name in ids else value for name, value in cycle.items()}
+        for cycle in cycles
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_what_breaks_a_rule_is_told_of_each_identifier_behind_other_traffic(rule: Rule) -> None:
+    before = [
+        *LEGAL["words of several identifiers in turn"],
+        *LEGAL["words long before their address"],
+    ]
+    for cycles in VIOLATIONS[rule.name]:
+        for identifier in range(4):
+            lines = told([*before, *_as(cycles, identifier)])
+            assert len(lines) == 1, (cycles, identifier, lines)
+            assert f": {rule.name}: " in lines[0]
+
+
+CHANNELS: dict[str, tuple[list[Cycle], Cycle, tuple[str, ...]]] = {
+    "ar": ([], address("ar", ready=0), ("addr", "id", "len", "size", "burst")),
+    "r": ([address("ar")], word_read(ready=0), ("data", "id", "resp", "last")),
+    "aw": ([], address("aw", ready=0), ("addr", "id", "len", "size", "burst")),
+    "w": ([address("aw")], word(ready=0), ("data", "strb", "last")),
+    "b": ([*WRITTEN], answer(ready=0), ("id", "resp")),
+}
+"""What comes before something is offered on a channel, the offer, and its fields."""
+
+BITS = {"addr": 40, "data": 64, "len": 8, "strb": 8, "size": 3, "last": 1}
+"""Bits of a field; the others have two."""
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_each_bit_of_what_is_offered_stays(channel: str) -> None:
+    before, offer, fields = CHANNELS[channel]
+    for field in fields:
+        for bit in range(BITS.get(field, 2)):
+            name = f"{channel}{field}"
+            (line,) = told([*before, offer, offer | {name: offer[name] ^ 1 << bit}])
+            assert f": {channel}_stable: " in line, (name, bit)
+
+
+LITE = {"ar": {"addr": 19}, "r": {"data": 64, "resp": 2}, "aw": {"addr": 19}} | {
+    "w": {"data": 64, "strb": 8},
+    "b": {"resp": 2},
+}
+"""Fields of the channels of AXI4-Lite, and their bits."""
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_the_registers_port_is_checked_as_any_other(channel: str) -> None:
+    before, offer, _ = CHANNELS[channel]
+    changes = [
+        (f"{channel}{field}", 1 << bit)
+        for field, bits in LITE[channel].items()
+        for bit in range(bits)
+    ]
+    for name, changed in changes:
+        cycles = [*before, offer, offer | {name: offer[name] ^ changed}]
+        (line,) = told([{"lite": 1}, *(cycle | {"lite": 1} for cycle in cycles)])
+        assert "lite_port.check.tell: " in line and f": {channel}_stable: " in line, (name, changed)
+    for rule in ("held", "reset"):
+        for cycles in VIOLATIONS[f"{channel}_{rule}"]:
+            (line,) = told([cycle | {"lite": 1} for cycle in cycles])
+            assert f": {channel}_{rule}: " in line
+
+
+def test_a_handshake_is_checked_by_itself() -> None:
+    offer = {"offered": 1, "wdata": 0xA5}
+    (fell,) = told([offer, offer, {"wdata": 0xA5}])
+    assert "valid fell before ready" in fell
+    for bit in range(64):
+        (changed,) = told([offer, offer | {"wdata": 0xA5 ^ 1 << bit}])
+        assert "payload changed before ready" in changed, bit
+    assert told([offer, offer | {"taken": 1}, IDLE, offer | {"taken": 1}, {"offered": 1}]) == []
 
 
 def test_every_violation_is_one_of_a_rule() -> None:

@@ -11,6 +11,7 @@ TESTS = (
     "QueueMask",
     "CountsBeyondAByte",
     "ErrorDescriptor",
+    "ErrorsAtOnce",
     "DecodeErrors",
     "LastErrorDescriptor",
     "Heads",

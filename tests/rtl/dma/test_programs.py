@@ -50,14 +50,14 @@ def test_random_programs_equal_the_models_to_the_cycle(tmp_path: Path) -> None:
 
 
 ODD = HarnessDescription(
-    data_bytes=16,
+    data_bytes=32,
     memory_latency=2,
     buffer_words=21,
     queue_depth=3,
     outstanding_reads=3,
     outstanding_writes=3,
 )
-"""Queues whose sizes are no powers of two, on another bus."""
+"""Queues whose sizes are no powers of two, on the widest bus."""
 
 
 def test_random_programs_equal_the_models_with_odd_sizes(tmp_path: Path) -> None:
@@ -80,6 +80,10 @@ def test_programs_over_all_of_memory_equal_the_models_to_the_cycle(tmp_path: Pat
 @pytest.mark.parametrize("test", ["any_size", "any_burst_limit"])
 def test_every_bit_counts(test: str, tmp_path: Path) -> None:
     perform(HarnessDescription(), 0, 1, tmp_path, test)
+
+
+def test_whatever_is_wrong_is_reported(tmp_path: Path) -> None:
+    perform(HarnessDescription(), 0, 1, tmp_path, "any_refusal")
 
 
 @pytest.mark.parametrize("test", ["long_program", "many_interrupts"])

@@ -32,6 +32,13 @@ TESTS = (
     "AnyAddress",
     "AnyWindow",
     "OnTheBus",
+    "OffersNothing",
+    "PausedBehindTheRead",
+    "WithoutBlock",
+    "StoppedByEachError",
+    "OffAndOn",
+    "AnyPage",
+    "MappedMeanwhile",
 )
 
 failed = shared_simulation("queue_tests", TESTS)

@@ -16,7 +16,7 @@ import numpy as np
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_testbench.rtl.bench import WaitTimeout
 from darwinn_testbench.rtl.dma import workload_bench
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, Window
 from darwinn_testbench.rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
 from darwinn_testbench.rtl.dma.far_programs import (
     BEFORE_A_FENCE,
@@ -26,10 +26,18 @@ from darwinn_testbench.rtl.dma.far_programs import (
     far_workload,
     fenced_workload,
     long_workload,
+    refused_workload,
     transfer_of,
+    window_workload,
 )
-from darwinn_testbench.rtl.dma.programs import ProgramGenerator
-from darwinn_testbench.rtl.dma.workload import Workload, performed_by_model, workload_of
+from darwinn_testbench.rtl.dma.programs import DescriptorProgram, ProgramGenerator
+from darwinn_testbench.rtl.dma.timing import Channel
+from darwinn_testbench.rtl.dma.workload import (
+    STALL_CYCLES,
+    Workload,
+    performed_by_model,
+    workload_of,
+)
 from darwinn_testbench.rtl.dma.workload_bench import WorkloadBench
 from darwinn_testbench.rtl.dma.workload_check import check_bytes, check_timing
 from darwinn_testbench.rtl.dma.workload_player import WorkloadPlayer
@@ -42,6 +50,9 @@ UNRULY = (
     "an error of decoding",
 )
 """What unruly_memory.sv counts."""
+
+HEADS = ("fetched", "completed")
+WINDOW = 1 << 63
 
 REGISTERS = (*STATUS_REGISTERS, "harness_dma_error_descriptor")
 
@@ -165,13 +176,26 @@ async def any_size(dut: Any) -> None:
 
 @cocotb.test()
 async def many_interrupts(dut: Any) -> None:
-    """The count of an interrupt has 16 bits, and begins anew behind the last of them."""
+    """The count of an interrupt has 16 bits, and begins anew behind the last of them; the heads of
+    the instruction queue have more."""
     simulation = WorkloadBench(dut)
     await simulation.start()
+    await heads_of_a_long_ring(simulation)
     interrupt = Descriptor(DescriptorTag.INTERRUPT_0 + 1)
     workload = Workload([interrupt] * ((1 << 16) + 3), {}, b"")
     found = await simulation.perform(workload, 1 << 20, ("sc_host_int_count",))
     assert found.registers["sc_host_int_count"] == 3 << 16
+
+
+async def heads_of_a_long_ring(simulation: WorkloadBench) -> None:
+    """They follow each chunk of a ring that is longer than 16 bits count."""
+    chunks, heads = (1 << 16) + 5, [f"instruction_queue_{name}_head" for name in HEADS]
+    workload = Workload(
+        [Descriptor(DescriptorTag.INSTRUCTIONS, WINDOW, 1)] * chunks, {0: b"8 bytes!"}, b""
+    )
+    settings = {"instruction_queue_size": 1 << 17, "instruction_queue_control": 1}
+    found = await simulation.perform(workload, 1 << 20, tuple(heads), settings)
+    assert found.registers == dict.fromkeys(heads, chunks)
 
 
 @cocotb.test()
@@ -184,6 +208,38 @@ async def any_burst_limit(dut: Any) -> None:
         workload = transfer_of(2000, random.choice(TAGS), random)
         workload = replace(workload, output=workload.output[:2000], burst_limit=1 << bit | 8)
         await equals_the_models(simulation, workload, 3000)
+
+
+@cocotb.test()
+async def any_refusal(dut: Any) -> None:
+    """Each bit of what makes a descriptor bad counts, and each bit of a window's ends; errors that
+    come together are all reported."""
+    simulation = WorkloadBench(dut)
+    random = simulation.bench.random
+    await simulation.start()
+    await equals_the_models(simulation, refused_workload(random), 3000)
+    for bit in range(64):
+        for window in (Window(1 << bit, 1 << 12), Window(random.getrandbits(63), 1 << bit)):
+            await equals_the_models(simulation, window_workload(random, window), 3000)
+    await reports_all_at_once(simulation)
+
+
+async def reports_all_at_once(simulation: WorkloadBench) -> None:
+    """A read and a write that fail, and a descriptor that is refused, each in any cycle around the
+    others."""
+    random, size = simulation.bench.random, 1 << 12
+    tags = (DescriptorTag.INPUT, DescriptorTag.OUTPUT)
+    descriptors = [Descriptor(tag, 64 * place, 8) for place, tag in enumerate(tags)]
+    descriptors += [Descriptor(DescriptorTag.PARAMETERS, 128, 1)] * 8 + [Descriptor(9)]
+    memory, output = random.randbytes(size), random.randbytes(8)
+    program = DescriptorProgram(descriptors, Window(0, size), memory, output, frozenset((0, 8)))
+    _, wanted = performed_by_model(program, 8)
+    for channel in (Channel.READ_DATA, Channel.WRITE_RESPONSE):
+        for held in range(1, 30):
+            stalls = np.zeros(STALL_CYCLES, np.uint32)
+            stalls[1:held] = 1 << channel
+            workload = replace(workload_of(program, 8, 0), stalls=stalls)
+            check_bytes(await simulation.perform(workload, 3000, STATUS_REGISTERS), wanted)
 
 
 async def equals_the_models(simulation: WorkloadBench, workload: Workload, limit: int) -> None:

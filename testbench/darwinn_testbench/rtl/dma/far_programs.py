@@ -122,6 +122,36 @@ def transfer_of(size: int, tag: DescriptorTag, random: Random, *, offset: int = 
     )
 
 
+def refused_workload(random: Random) -> Workload:
+    """Whatever bit of an address or a size makes a descriptor a bad one, of each kind."""
+    window, numbers = Window(1 << 63, 1 << 12), [1 << bit for bit in range(64)]
+    bad = [Descriptor(address=number, fence=True) for number in numbers]
+    bad += [Descriptor(size=number, fence=True) for number in numbers[:32]]
+    for tag in range(DescriptorTag.INTERRUPT_0, DescriptorTag.INTERRUPT_0 + 4):
+        bad += [Descriptor(tag, number) for number in numbers]
+        bad += [Descriptor(tag, size=number) for number in numbers[:32]]
+    for tag in TAGS:
+        bad += [Descriptor(tag, window.base, number | 8) for number in numbers[12:32]]
+        bad += [Descriptor(tag, window.base ^ number, 8) for number in numbers[12:]]
+    random.shuffle(bad)
+    return Workload(bad, {}, b"", window=window)
+
+
+def window_workload(random: Random, window: Window) -> Workload:
+    """Transfers up to both ends of a window, and a byte beyond each."""
+    reach, tags = min(window.size, SPACE), random.sample(TAGS, 4)
+    size = min(reach, random.randint(1, 9))
+    places = ((0, size), (-1, 1), (reach - size, size), (reach, 1))
+    descriptors = []
+    for tag, (start, length) in zip(tags, places, strict=True):
+        address = (window.base + start) % (1 << 64)
+        descriptors += [Descriptor(tag, address, length), Descriptor(fence=True)]
+    first = max(0, reach - size - _MARGIN) // 8 * 8
+    regions = {0: random.randbytes(min(_MARGIN, first)), first: random.randbytes(reach - first)}
+    regions = {start: data for start, data in regions.items() if data}
+    return Workload(descriptors, regions, _output(random, descriptors, window), window=window)
+
+
 def expected(workload: Workload, word_bytes: int) -> WorkloadResult:
     """What the descriptor model makes of a workload without words that answer with an error."""
     memory = Pieces({start: bytearray(data) for start, data in workload.regions.items()})

@@ -5,6 +5,7 @@ after another, and Python asleep while the clock runs.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from cocotb.triggers import RisingEdge, SimTimeoutError, with_timeout
@@ -17,6 +18,8 @@ from darwinn_testbench.rtl.registers_rdl import HARNESS_MAP
 
 LONGEST_CYCLES = 200_000_000
 """Bound of the wait for a workload whose length is not known better."""
+
+NO_SETTINGS: Mapping[str, int] = {}
 
 _OFFSETS = {entry.name: entry.offset for entry in HARNESS_MAP}
 
@@ -66,9 +69,15 @@ class WorkloadBench:
                 return
 
     async def perform(
-        self, workload: Workload, limit: int = LONGEST_CYCLES, status: tuple[str, ...] = ()
+        self,
+        workload: Workload,
+        limit: int = LONGEST_CYCLES,
+        status: tuple[str, ...] = (),
+        settings: Mapping[str, int] = NO_SETTINGS,
     ) -> WorkloadResult:
         """Reset, perform ``workload``, and return what came of it with the ``status`` registers.
+
+        ``settings`` are further registers that are written before, in this order.
 
         Raises ``WaitTimeout`` if it is not done after ``limit`` cycles.
         """
@@ -81,6 +90,8 @@ class WorkloadBench:
             await self.write("harness_window_size", workload.window.size)
         if workload.burst_limit:
             await self.write("dma_burst_limiter", workload.burst_limit)
+        for name, value in settings.items():
+            await self.write(name, value)
         begun_ns = round(get_sim_time("ns")) + PERIOD_NS
         begun = time.process_time()
         dut.go.value = 1
