@@ -326,6 +326,12 @@ async def nothing_offered(queue: Queue, when: str) -> None:
         assert not dut.m_axi_arvalid.value, f"{when}: a read"
 
 
+async def hold_no_more(queue: Queue, hold: Callable[[bool], None], delay: int) -> None:
+    """Hold nothing back any more, after so many cycles."""
+    await queue.bench.cycles(delay)
+    hold(False)
+
+
 @pyuvm.test()
 class ToldBehindTheBlock(DmaTest):
     """The host hears of a chunk when the status block is written; of a chunk that was done
@@ -370,7 +376,7 @@ class ToldOfAll(DmaTest):
         for _ in range(before):
             await queue.take()
         await self.bench.cycles(20)
-        let_go = cocotb.start_soon(self.let_go(hold, max(0, delay)))
+        let_go = cocotb.start_soon(hold_no_more(queue, hold, max(0, delay)))
         await self.bench.cycles(max(0, -delay))
         await queue.take()
         await let_go
@@ -400,10 +406,6 @@ class ToldOfAll(DmaTest):
             await self.bench.cycles(20)
         memory.hold_answers(False)
         await queue.told(before + another)
-
-    async def let_go(self, hold: Callable[[bool], None], delay: int) -> None:
-        await self.bench.cycles(delay)
-        hold(False)
 
 
 @pyuvm.test()
@@ -728,7 +730,7 @@ class OffAndOn(DmaTest):
         await queue.write("instruction_queue_tail", 1)
         await queue.take()
         await self.bench.cycles(20)
-        let_go = cocotb.start_soon(self.let_go(hold, delay))
+        let_go = cocotb.start_soon(hold_no_more(queue, hold, delay))
         await self.turn_off_and_on(queue)
         await let_go
         for _ in range(30):
@@ -751,10 +753,6 @@ class OffAndOn(DmaTest):
         assert await queue.take() == queue.memory.data[CHUNKS + 64 : CHUNKS + 88], when
         await queue.told(1)
         assert await queue.heads() == (1, 1), when
-
-    async def let_go(self, hold: Callable[[bool], None], delay: int) -> None:
-        await self.bench.cycles(delay)
-        hold(False)
 
 
 @pyuvm.test()
