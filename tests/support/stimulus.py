@@ -59,6 +59,14 @@ def nothing(instruction: str) -> dict[str, Any]:
     }
 
 
+def around_powers(places: int) -> list[int]:
+    """Numbers of places that between them have every bit 1 and 0, and carry into each: the powers
+    of two, those before them, and the last."""
+    powers = [1 << bit for bit in range(places.bit_length())]
+    found = {0, places - 1, *powers, *(power - 1 for power in powers)}
+    return sorted(place for place in found if place < places)
+
+
 @dataclass(frozen=True)
 class Walk:
     """A traversal by real numbers: iterations and steps of its loops, innermost first.
