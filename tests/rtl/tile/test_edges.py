@@ -16,7 +16,7 @@ from exact_waits import exact_waits
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
 from slow_model.memory import Core
 from slow_model.traversal import walk
-from stimulus import Walk, around_powers, nothing
+from stimulus import Walk, around_powers, nothing, signed_powers
 from tile_units import LIMIT, TileAndModel
 
 ROWS, WORDS = chip.WIDE_ROWS, chip.NARROW_BYTES // 4
@@ -178,6 +178,20 @@ def test_a_reset_at_any_moment_leaves_nothing_behind(unit: Unit) -> None:
         broken_off.give(unit.name, fields)
         broken_off.rtl.run(cycles)
         assert check(unit, fields, {})
+
+
+@units
+def test_every_bit_of_a_stride_and_of_a_reset_counts(unit: Unit) -> None:
+    """Of three elements, the second pass being shorter by one; forward and backward."""
+    plain = unit.fields((3,), {})
+    for name, places in unit.places.items():
+        rest = len(plain[f"{name}_limit"]) - 2
+        for step in signed_powers(unit.name, f"{name}_alternate_reset"):
+            base = 0 if step > 0 else places - 3
+            steps = (step, 2, *[0] * rest)
+            short = Walk((2, 2, *[1] * rest), steps, base=base, alternate=(1, 1))
+            if abs(step) < places - 3:
+                assert check(unit, {**plain, **short.fields(unit.name, name)}, {}), (name, step)
 
 
 SPREADER = next(each for each in UNITS if each.name == "WideToNarrow")

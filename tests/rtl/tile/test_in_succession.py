@@ -140,7 +140,7 @@ class _NoCore(Core):
 def check(steps: list[Step]) -> None:
     """Both do the same, up to the first step that is held back for good."""
     both = Both()
-    both.rtl.stall(0, 0)
+    both.rtl.stall(len(steps), 64)
     ends = all(both.perform(step) for step in steps)
     both.run(LIMIT * len(steps))
     assert both.rtl.idle == ends
@@ -168,7 +168,7 @@ def test_a_side_goes_on_whatever_stands_between(name: str) -> None:
     on, with one row or two."""
     kinds = [_rows(name, *kind) for kind in product((True, False), (0, 1), (1, 2))]
     for between in product(kinds, repeat=2):
-        check([(name, fields, {}) for fields in (*between, _rows(name, True, 0, 1))])
+        check([(name, rows, {}) for rows in (*between, _rows(name, True, 0, 1))])
 
 
 def _rows(name: str, shares: bool, start: int, rows: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import build
 from darwinn_testbench.rtl.tile.bench import RingRow
-from stimulus import Walk, nothing
+from stimulus import Walk, line
 from tile_runs import rtl_tile
 
 RATIOS = pytest.mark.parametrize("ratio", [1, 7], ids=["array", "block RAM"])
@@ -27,22 +27,16 @@ TIMES, BEFORE, BOTH = 200, 30, 8
 PLACE = 1000
 
 
-def _walk(name: str, traversal: str, count: int, step: int, base: int) -> dict[str, Any]:
-    rest = len(nothing(name)[f"{traversal}_limit"]) - 1
-    walk = Walk((count, *[1] * rest), (step, *[0] * rest), base=base)
-    return walk.fields(name, traversal)
-
-
 def _there(name: str, traversal: str, base: int, count: int = TIMES) -> dict[str, Any]:
     """The same place again and again."""
-    return _walk(name, traversal, count, 0, base)
+    return line(name, traversal, count, base, 0)
 
 
 def _results(value: int, **more: Any) -> dict[str, Any]:
     """A word of results in each iteration, all bytes of which are a value."""
     limits = {"main_limit": [TIMES - 1, *[0] * 7], "block_lanes": 3, "last_block_lanes": 3}
     scaled = {"output_zero_point": value, "high_clip": 255.0, "partial_sum_read": 3}
-    return limits | scaled | _walk(MAC, "partial_sum", TIMES, 4, 0) | more
+    return limits | scaled | line(MAC, "partial_sum", TIMES, step=4) | more
 
 
 def _to_narrow(name: str, value: int) -> dict[str, Any]:
@@ -128,7 +122,7 @@ def test_of_rows_of_both_channels_that_wait_for_one_flag_the_second_has_the_plac
     waits = {"watcher_flag": [flag] * 3, "watcher_expected": [1] * 3, "watcher_valid": [1, 0, 0]}
     for channel, (name, words) in enumerate(((CONSUME_A, 6), (CONSUME_B, size))):
         tile.send_row(RingRow((1,) * words, channel))
-        tile.give(build([(name, {**_walk(name, "wide_write", 1, 1, PLACE), **waits, "tiles": 1})]))
+        tile.give(build([(name, {**line(name, "wide_write", 1, PLACE), **waits, "tiles": 1})]))
     tile.run(BEFORE)
     tile.give(build([("TileFence", {"reset_flags": 1 << flag, "reset_value": 1, "tiles": 1})]))
     tile.run(BEFORE)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from darwinn_sim import chip
 from darwinn_testbench.rtl.tile.bench import RingRow, TileFailure
-from stimulus import Walk, nothing
+from stimulus import line, nothing
 from tile_units import LIMIT, TileAndModel
 
 PACK, SPREAD, MAC, CONSUME = "NarrowToWide", "WideToNarrow", "TensorMac", "RingConsumerA"
@@ -17,9 +17,7 @@ def _walks(name: str, **counts: int) -> dict[str, Any]:
     """So many addresses of each traversal, one behind another."""
     fields = nothing(name)
     for traversal, count in counts.items():
-        rest = len(fields[f"{traversal}_limit"]) - 1
-        walk = Walk((count, *[1] * rest), (1, *[0] * rest))
-        fields |= walk.fields(name, traversal)
+        fields |= line(name, traversal, count)
     return fields
 
 

@@ -13,7 +13,7 @@ from functional_coverage import Coverage
 from hypothesis import strategies as st
 from nightly import check_cases, nightly_too
 from slow_model import tensor_unit as slow
-from stimulus import Walk, around_powers, nothing
+from stimulus import Walk, around_powers, nothing, signed_powers
 from tensor_stimulus import scale_bias
 from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
@@ -355,6 +355,34 @@ def test_a_run_ends_whichever_bit_of_the_address_of_its_sums_changes() -> None:
             narrow_write=Walk(_eight(4, rest=1), _eight(4, rest=0), base=5000),
         )
         _check(slow.MAC, (fields, NO_TABLE, {}))
+
+
+STEPS = {
+    "narrow_read": (1, 100, chip.NARROW_BYTES - 200),
+    "narrow_write": (1, 0, chip.NARROW_BYTES - 100),
+    "parameter_read": (1, 0, LAST_GRANULE - 12),
+    "partial_sum": (4, 0, chip.WIDE_ROWS - 4),
+}
+"""Units in which an operand steps, and its first and last base."""
+
+
+@pytest.mark.parametrize("operand", STEPS)
+def test_every_bit_of_a_stride_and_of_a_reset_counts(operand: str) -> None:
+    """Of three sums, the second pass being shorter by one; forward and backward."""
+    unit, first, last = STEPS[operand]
+    three = _loops(
+        {"main_limit": _eight(2, rest=0), "partial_sum_read": 1},
+        narrow_read=Walk(_eight(3, rest=1), _eight(7, rest=0), base=50_000),
+        parameter_read=Walk(_eight(3, rest=1), _eight(4, rest=0), base=4400),
+        partial_sum=Walk(_eight(3, rest=1), _eight(4, rest=0), base=4800),
+        narrow_write=Walk(_eight(3, rest=1), _eight(4, rest=0), base=60_000),
+    )
+    for step in signed_powers(slow.MAC, f"{operand}_alternate_reset", unit):
+        steps = _eight(unit * step, unit * 3, rest=0)
+        base = unit * (first if step > 0 else last)
+        short = Walk(_eight(2, 2, rest=1), steps, base=base, alternate=(1, 1))
+        if abs(step) < last - first:
+            _check(slow.MAC, (three | short.fields(slow.MAC, operand), NO_TABLE, {}))
 
 
 @pytest.mark.parametrize("loop", range(8))
