@@ -514,6 +514,7 @@ def test_a_short_row_leaves_the_rest_of_its_place(channel: int) -> None:
     for size in range(1, ROW + 1):
         playing.consume(0, channel, 1, base=place)
         playing.infeed(0, 1, channel)
+        playing.infeed(2, 0)  # what the infeed still holds of a row is none of these
         playing.consume(0, channel, 1, base=place)
         short = _line("RingInfeed", "buffer", size, ROW)
         sends = {"fifo": 2, "row_words": size - 1, "targets": 1, "consumer_b": channel}
