@@ -78,7 +78,8 @@ def test_the_ring_is_held_back() -> None:
     _give(player, "RingConsumerA", takes, receiver)
     sends = line("RingProducer", "wide_read", rows) | {"targets": receiver}
     _give(player, "RingProducer", sends, 0b11)
-    first, arrived = player.rows, []
+    arrived: list[int] = []
+    first = player.rows
     for _ in range(3 * rows * period):
         player.run(1)
         if player.rows > first + len(arrived):

@@ -33,7 +33,7 @@ TABLE, PACK, SPREAD, SEND, CONSUME, MESH = (
 )
 OPERATIONS = (tensor_unit.MAC, tensor_unit.MAXIMUM, tensor_unit.SUM, tensor_unit.INTERPOLATE)
 
-_TABLES = tables().map(lambda table: (TABLE, table, {}))
+_TABLES: st.SearchStrategy[Step] = tables().map(lambda table: (TABLE, table, {}))
 UNITS: dict[str, st.SearchStrategy[Step]] = {
     "tensor": st.one_of(_TABLES, *map(tensor_cases.operations, OPERATIONS)),
     PACK: packing_cases.cases().map(lambda case: (PACK, *case[:2])),
