@@ -194,6 +194,18 @@ def test_every_bit_of_a_stride_and_of_a_reset_counts(unit: Unit) -> None:
                 assert check(unit, {**plain, **short.fields(unit.name, name)}, {}), (name, step)
 
 
+@units
+def test_every_bit_of_the_distance_of_a_double_buffer_counts(unit: Unit) -> None:
+    """There and back, from either side on."""
+    plain = unit.fields((3,), {})
+    for name, places in unit.places.items():
+        rest = len(plain[f"{name}_limit"]) - 1
+        for distance in around_powers(places - 3):
+            double = (0, distance, distance & 1)
+            walked = Walk((3, *[1] * rest), (1, *[0] * rest), double=double)
+            assert check(unit, {**plain, **walked.fields(unit.name, name)}, {}), (name, distance)
+
+
 SPREADER = next(each for each in UNITS if each.name == "WideToNarrow")
 
 

@@ -42,7 +42,7 @@ UNITS: dict[str, st.SearchStrategy[Step]] = {
     CONSUME: ring_cases.cases().map(lambda case: (CONSUME, case[1], case[3])),
     MESH: mesh_cases.cases().map(lambda case: (MESH, case[1], case[3])),
 }
-SEQUENCES = 12
+SEQUENCES, SEQUENCES_NIGHTLY = 12, 300
 
 SIDES = {
     PACK: ("wide_write", TileFlag.NARROW_TO_WIDE_WRITE),
@@ -159,7 +159,14 @@ def test_random_instructions_one_behind_another(unit: str, nightly: bool) -> Non
     steps = st.lists(one, min_size=2, max_size=4)
     if unit == "tensor":
         steps = st.tuples(_TABLES, steps).map(lambda drawn: [drawn[0], *drawn[1]])
-    check_cases(f"RTL, {unit} in succession", steps, check, SEQUENCES, nightly=nightly)
+    check_cases(
+        f"RTL, {unit} in succession",
+        steps,
+        check,
+        SEQUENCES,
+        nightly=nightly,
+        nightly_examples=SEQUENCES_NIGHTLY,
+    )
 
 
 @pytest.mark.parametrize("name", SIDES)

@@ -366,23 +366,37 @@ STEPS = {
 """Units in which an operand steps, and its first and last base."""
 
 
+THREE = _loops(
+    {"main_limit": _eight(2, rest=0), "partial_sum_read": 1},
+    narrow_read=Walk(_eight(3, rest=1), _eight(7, rest=0), base=50_000),
+    parameter_read=Walk(_eight(3, rest=1), _eight(4, rest=0), base=4400),
+    partial_sum=Walk(_eight(3, rest=1), _eight(4, rest=0), base=4800),
+    narrow_write=Walk(_eight(3, rest=1), _eight(4, rest=0), base=60_000),
+)
+"""Three sums of an iteration each."""
+
+
 @pytest.mark.parametrize("operand", STEPS)
 def test_every_bit_of_a_stride_and_of_a_reset_counts(operand: str) -> None:
     """Of three sums, the second pass being shorter by one; forward and backward."""
     unit, first, last = STEPS[operand]
-    three = _loops(
-        {"main_limit": _eight(2, rest=0), "partial_sum_read": 1},
-        narrow_read=Walk(_eight(3, rest=1), _eight(7, rest=0), base=50_000),
-        parameter_read=Walk(_eight(3, rest=1), _eight(4, rest=0), base=4400),
-        partial_sum=Walk(_eight(3, rest=1), _eight(4, rest=0), base=4800),
-        narrow_write=Walk(_eight(3, rest=1), _eight(4, rest=0), base=60_000),
-    )
     for step in signed_powers(slow.MAC, f"{operand}_alternate_reset", unit):
         steps = _eight(unit * step, unit * 3, rest=0)
         base = unit * (first if step > 0 else last)
         short = Walk(_eight(2, 2, rest=1), steps, base=base, alternate=(1, 1))
         if abs(step) < last - first:
-            _check(slow.MAC, (three | short.fields(slow.MAC, operand), NO_TABLE, {}))
+            _check(slow.MAC, (THREE | short.fields(slow.MAC, operand), NO_TABLE, {}))
+
+
+@pytest.mark.parametrize("operand", STEPS)
+def test_every_bit_of_the_distance_of_a_double_buffer_counts(operand: str) -> None:
+    """Of three sums: there and back, from either side on."""
+    unit, first, last = STEPS[operand]
+    for distance in around_powers(last - first - 10):
+        double = (0, unit * distance, distance & 1)
+        steps = _eight(unit * 5, rest=0)
+        walked = Walk(_eight(3, rest=1), steps, base=unit * first, double=double)
+        _check(slow.MAC, (THREE | walked.fields(slow.MAC, operand), NO_TABLE, {}))
 
 
 @pytest.mark.parametrize("loop", range(8))
