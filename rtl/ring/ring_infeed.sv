@@ -138,8 +138,7 @@ module ring_infeed
     if (!rst_n || start) count <= '0;
     else if (advance) count <= closes ? '0 : count + words;
     if (advance) gathered <= row;
-    if (!rst_n) passed <= 1'b0;
-    else passed <= passes && !advance;
+    passed <= passes && !advance;
   end
 
   always_comb begin

@@ -136,7 +136,7 @@ def table() -> str:
         by_wrapper.setdefault(proof.wrapper, []).append(proof)
     lines = ["| module | what is proved | how | with |", "|---|---|---|---|"]
     for proofs in by_wrapper.values():
-        first = proofs[0]
+        first = max(proofs, key=lambda proof: len(proof.properties))
         says = "; ".join(each.says for each in first.properties)
         how = f"{first.bound} cycles" if first.bound else "always"
         given = "; ".join(

@@ -1038,6 +1038,14 @@ PROOFS = (
     Proof(
         "ring_bus",
         "ring_proof",
+        (*_RING[1:3], _RING[4]),
+        ("cover_all_wait", "cover_to_two"),
+        {"Tiles": 1, "CyclesPerRow": 2},
+        within=8,
+    ),
+    Proof(
+        "ring_bus",
+        "ring_proof",
         _RING,
         ("cover_all_wait", "cover_to_two"),
         {"Tiles": 2, "CyclesPerRow": 4},

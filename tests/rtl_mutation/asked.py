@@ -48,7 +48,7 @@ def _tile(*names: str) -> tuple[str, ...]:
 
 _UNITS = _tile(
     *("narrow_to_wide", "wide_to_narrow", "tile_fence", "ring_bus", "tensor_unit", "mesh_bus"),
-    "edges",
+    *("edges", "in_succession"),
 )
 _ALL_OF_TILE = (*_UNITS, *_tile("every_unit", "arithmetic", "timing", "unit_latency"))
 
@@ -60,7 +60,10 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/tile/tile_[fq]*.sv", _tile("tile_fence")),
     ("rtl/tile/tile_array.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/tile/sync_flags.sv", _tile("tile_fence")),
-    ("rtl/tile/*_memory.sv", _tile("edges", "wide_to_narrow", "narrow_to_wide", "block_ram")),
+    (
+        "rtl/tile/*_memory.sv",
+        _tile("edges", "ports", "wide_to_narrow", "narrow_to_wide", "block_ram"),
+    ),
     ("rtl/tile/memory_bank.sv", _tile("block_ram")),
     ("rtl/tile/traversal.sv", _tile("edges", "wide_to_narrow", "narrow_to_wide", "tensor_unit")),
     ("rtl/tile/watchers.sv", _tile("edges", "every_unit", "wide_to_narrow", "mesh_bus")),

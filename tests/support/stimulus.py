@@ -24,6 +24,9 @@ from slow_model import traversal as slow_traversal
 Draw = Any
 """The ``draw`` function of a composite strategy."""
 
+Fields = dict[str, Any]
+"""Fields of an instruction by their names."""
+
 
 PHASES = (
     (Phase.explicit, Phase.generate)
@@ -57,6 +60,23 @@ def nothing(instruction: str) -> dict[str, Any]:
         for field in BY_NAME[instruction].fields
         if field.name != "opcode"
     }
+
+
+def around_powers(places: int) -> list[int]:
+    """Numbers of places that between them have every bit 1 and 0, and carry into each: the powers
+    of two, those before them, and the last."""
+    powers = [1 << bit for bit in range(places.bit_length())]
+    found = {0, places - 1, *powers, *(power - 1 for power in powers)}
+    return sorted(place for place in found if place < places)
+
+
+def signed_powers(instruction: str, name: str, unit: int = 1) -> list[int]:
+    """The powers of two and their negatives of which so many units are what a field can hold."""
+    half = 1 << BY_NAME[instruction].field(name).width - 1
+    powers = [1 << bit for bit in range(half.bit_length())]
+    return [
+        step for step in (*powers, *(-power for power in powers)) if -half <= unit * step < half
+    ]
 
 
 @dataclass(frozen=True)
@@ -143,6 +163,13 @@ NO_AIMS: Aims = MappingProxyType({})
 def aims(*names: str) -> st.SearchStrategy[Aims]:
     """Each kind for each of the traversals ``names``, one at a time."""
     return st.sampled_from([{name: kind} for name in names for kind in KINDS])
+
+
+def line(instruction: str, traversal: str, count: int, base: int = 0, step: int = 1) -> Fields:
+    """Traversal of ``count`` addresses, ``step`` apart, from ``base`` on."""
+    rest = BY_NAME[instruction].field(f"{traversal}_limit").count - 1
+    walked = Walk((count, *[1] * rest), (step, *[0] * rest), base=base)
+    return walked.fields(instruction, traversal)
 
 
 def near_edges(low: int, high: int) -> st.SearchStrategy[int]:

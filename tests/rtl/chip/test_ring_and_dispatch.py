@@ -15,6 +15,7 @@ from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.codes import DescriptorTag, ScalarFlag, ScalarUnit, TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.timing.description import chip_description
+from harness_runs import require_toolchain
 from stimulus import Walk
 
 OUTFEED = 1 << chip.TILES
@@ -588,3 +589,110 @@ def test_bytes_go_through_the_chip_on_a_bus_of_any_width(width: int) -> None:
                 rtl.push(word)
             rtl.settle()
             assert (host == wanted).all(), (offset, fifo)
+
+
+def test_the_queue_of_a_tile_holds_what_it_is_said_to() -> None:
+    """Behind a fence that waits at its exit; one more waits in the dispatch."""
+    playing = Chip()
+    playing.give("MeshNorth", _line("MeshNorth", "narrow_write", 1), 1)  # a word that never comes
+    playing.give("TileFence", {"wait_idle": 0x3FF}, 1)
+    room, taken = int(chip_description("harness").tile_queue.value), 1
+    while taken < 2 * room and _ends(partial(playing.give, "TileFence", {}, 1)):
+        taken += 1
+    assert taken in (room, room + 1)
+
+
+RECEIVERS = (1 << 0, 1 << 15, OUTFEED)
+
+
+@pytest.mark.parametrize("sender", [None, 2])
+@pytest.mark.parametrize("full", RECEIVERS)
+def test_a_row_waits_for_room_at_each_of_its_receivers(full: int, sender: int | None) -> None:
+    """Nobody has it before the last of them can take it; then each has it once."""
+    playing, waiting = Chip(), 1
+    tiles = [target.bit_length() - 1 for target in RECEIVERS[:2]]
+    if sender is not None:
+        _rows_in_tiles(playing, [sender])
+    if full == OUTFEED:
+        waiting = int(chip_description("harness").outfeed_rows.value)
+    for _ in range(waiting):
+        playing.infeed(7, full)
+    playing.rtl.settle()
+    for tile in tiles:
+        if full != 1 << tile:
+            playing.consume(tile, 0, 1, base=100)
+    if full != OUTFEED:
+        playing.collect(1)
+    before = playing.rtl.scalar_memory.copy()
+    if sender is None:
+        playing.infeed(2, sum(RECEIVERS))
+    else:
+        playing.give("RingProducer", {"wide_read_base": 5, "targets": sum(RECEIVERS)}, 1 << sender)
+    playing.rtl.run(400)
+    assert (playing.rtl.scalar_memory == before).all()
+    assert [playing.flag(tile, TileFlag.RING_BUS_READ_A) for tile in tiles] == [0, 0]
+    if full == OUTFEED:
+        playing.collect(waiting + 1)
+    else:
+        playing.consume(full.bit_length() - 1, 0, 2, base=99)
+    playing.rtl.settle()
+    came = waiting + 1 if full == OUTFEED else 1
+    assert playing.collected(came) == [7] * (came - 1) + [2]
+    for tile in tiles:
+        assert playing.flag(tile, TileFlag.RING_BUS_READ_A) == 1 + (full == 1 << tile)
+        playing.send(tile, 100)
+    playing.collect(2)
+    playing.rtl.settle()
+    assert playing.collected(2) == [2, 2]
+
+
+def test_a_row_goes_where_it_is_sent_each_time() -> None:
+    """The same row of a tile, to each tile on each channel, with a token or without."""
+    playing, sender = Chip(), 3
+    _rows_in_tiles(playing, [sender])
+    flags = [TileFlag.RING_BUS_READ_A, TileFlag.RING_BUS_READ_B]
+    tokens = [TileFlag.RING_PRODUCER_A, TileFlag.RING_PRODUCER_B]
+    wanted = playing.rtl.tile_flags.astype(int)
+    for tile in range(chip.TILES):
+        for channel, token in ((0, 0), (1, 0), (1, 1), (0, 1)):
+            playing.consume(tile, channel, 1, base=7)
+            turn = {"token_producer_increment": token, "token_producer_depth": 7}
+            row = {"wide_read_base": 5, "targets": 1 << tile, "consumer_b": channel}
+            playing.give("RingProducer", row | turn, 1 << sender)
+            wanted[tile, flags[channel]] += 1
+            wanted[:, tokens[channel]] += token
+    playing.rtl.settle()
+    assert playing.rtl.tile_flags.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+def test_a_short_row_leaves_the_rest_of_its_place(channel: int) -> None:
+    """Of each size, over another one that was there before."""
+    playing, place = Chip(), 7
+    for size in range(1, ROW + 1):
+        playing.consume(0, channel, 1, base=place)
+        playing.infeed(0, 1, channel)
+        playing.infeed(2, 0)  # what the infeed still holds of a row is none of these
+        playing.consume(0, channel, 1, base=place)
+        short = _line("RingInfeed", "buffer", size, ROW)
+        sends = {"fifo": 2, "row_words": size - 1, "targets": 1, "consumer_b": channel}
+        playing.give("RingInfeed", short | sends)
+        playing.rtl.settle()
+        playing.send(0, place)
+        playing.collect(1)
+        playing.rtl.settle()
+        came = playing.rtl.scalar_memory[RESULT : RESULT + ROW].tolist()
+        assert came == [*playing.rows[1][:size], *playing.rows[0][size:]], size
+
+
+def test_a_rule_that_a_tile_breaks_ends_the_run() -> None:
+    """Each tile is a simulation of its own; the chip says what has happened in it."""
+    require_toolchain()
+    from darwinn_testbench.rtl.chip.player import ChipPlayer
+
+    player = ChipPlayer(1)
+    outside = _line("MeshNorth", "narrow_write", 1, chip.NARROW_BYTES // 4)
+    player.hand_over("MeshNorth", build([("MeshNorth", outside | {"immediate_valid": 1})]), 1 << 11)
+    with pytest.raises(SimulationError, match="word outside narrow memory"):
+        player.settle()
+    player.close()

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
-from darwinn_testbench.rtl.tile.bench import LINKS, RingRow
+from darwinn_sim.isa.table import BY_NAME
+from darwinn_testbench.rtl.tile.bench import LINKS, RingRow, TileFailure
 from exact_waits import exact_waits
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
 from slow_model.memory import Core
 from slow_model.traversal import walk
-from stimulus import Walk, nothing
+from stimulus import Walk, around_powers, nothing, signed_powers
 from tile_units import LIMIT, TileAndModel
 
 ROWS, WORDS = chip.WIDE_ROWS, chip.NARROW_BYTES // 4
@@ -177,3 +178,72 @@ def test_a_reset_at_any_moment_leaves_nothing_behind(unit: Unit) -> None:
         broken_off.give(unit.name, fields)
         broken_off.rtl.run(cycles)
         assert check(unit, fields, {})
+
+
+@units
+def test_every_bit_of_a_stride_and_of_a_reset_counts(unit: Unit) -> None:
+    """Of three elements, the second pass being shorter by one; forward and backward."""
+    plain = unit.fields((3,), {})
+    for name, places in unit.places.items():
+        rest = len(plain[f"{name}_limit"]) - 2
+        for step in signed_powers(unit.name, f"{name}_alternate_reset"):
+            base = 0 if step > 0 else places - 3
+            steps = (step, 2, *[0] * rest)
+            short = Walk((2, 2, *[1] * rest), steps, base=base, alternate=(1, 1))
+            if abs(step) < places - 3:
+                assert check(unit, {**plain, **short.fields(unit.name, name)}, {}), (name, step)
+
+
+@units
+def test_every_bit_of_the_distance_of_a_double_buffer_counts(unit: Unit) -> None:
+    """There and back, from either side on."""
+    plain = unit.fields((3,), {})
+    for name, places in unit.places.items():
+        rest = len(plain[f"{name}_limit"]) - 1
+        for distance in around_powers(places - 3):
+            double = (0, distance, distance & 1)
+            walked = Walk((3, *[1] * rest), (1, *[0] * rest), double=double)
+            assert check(unit, {**plain, **walked.fields(unit.name, name)}, {}), (name, distance)
+
+
+SPREADER = next(each for each in UNITS if each.name == "WideToNarrow")
+
+
+def _prologues(blocks: int, prologue: tuple[int, int, int, int, int]) -> Fields:
+    """So many words, the last of memory, and a prologue before each of them."""
+    counts, steps = (1, blocks, 1, 1, 1, 1), (0, 1, 0, 0, 0, 0)
+    words = Walk(counts, steps, base=WORDS - blocks, prologue=prologue)
+    fields = nothing(SPREADER.name) | {"row_loop": 7}
+    fields |= words.fields(SPREADER.name, "narrow_write")
+    rows = wide_to_narrow.rows_needed(fields)
+    return fields | Walk((rows, 1, 1, 1), (0, 0, 0, 0)).fields(SPREADER.name, "wide_read")
+
+
+def test_every_bit_of_the_length_of_a_prologue_counts() -> None:
+    for bit in range(BY_NAME[SPREADER.name].field("narrow_write_prologue_inner_limit").width):
+        length = (1 << bit) + 1
+        assert check(SPREADER, _prologues(1, (0, 0, length, 0, 0)), {}, LIMIT + length)
+
+
+@pytest.mark.parametrize("base", [1, WORDS - 100])
+def test_a_prologue_begins_anew_however_far_its_next_base_is(base: int) -> None:
+    """It goes on where that is the last base; beyond it, and beyond all that 16 bits can name, it
+    begins at the first."""
+    for step in around_powers(1 << 16):
+        for last_base in (base, base + step - 1, base + step):
+            if last_base < WORDS:
+                assert check(SPREADER, _prologues(4, (0, base, 1, last_base, step)), {})
+
+
+@units
+def test_a_place_behind_the_last_ends_the_run(unit: Unit) -> None:
+    """Whichever side it is of, with a line that says so."""
+    for name, places in unit.places.items():
+        pair = TileAndModel({})
+        for number in range(2):
+            for link in range(LINKS):
+                pair.rtl.send_word(link, number)
+            pair.rtl.send_row(RingRow((number,), int(unit.name.endswith("B"))))
+        pair.give(unit.name, unit.fields((2,), {name: places - 1}))
+        with pytest.raises(TileFailure, match=r"outside (narrow|wide) memory"):
+            pair.rtl.run(LIMIT)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from darwinn_sim.timing.description import chip_description
 from functional_coverage import Coverage
 from hypothesis import strategies as st
 from nightly import nightly_too
 from slow_model import mesh_bus as slow
 from slow_model.traversal import walk
 from stimulus import NO_AIMS, Aims, Walk, near_edges
-from tile_units import TileAndModel, check_unit
+from tile_units import LIMIT, TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases import mesh_bus as unit
@@ -72,6 +74,29 @@ def test_an_immediate_takes_no_word_that_has_arrived() -> None:
     pair.give("MeshSouth", {"immediate_valid": 1, "immediate": 7, "narrow_write_base": 10})
     pair.give("MeshSouth", write)
     pair.slow.write_narrow_word(10, constant)
+    for place, word in enumerate(words, 20):
+        pair.slow.write_narrow_word(place, word.to_bytes(4, "little"))
+    pair.run()
+    assert pair.rtl.idle
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_port_holds_the_words_that_it_is_said_to(name: str) -> None:
+    """More do not fit, until an instruction takes them; all come in their order."""
+    link, more = LINKS.index(name), 50
+    room = int(chip_description("harness").mesh_fifo_words.value)
+    pair = TileAndModel({})
+    pair.rtl.stall(0, 0)
+    words = range(1000, 1000 + room + more)
+    for word in words:
+        pair.rtl.send_word(link, word)
+    pair.give("TileFence", {"wait_idle": 0x3FF})
+    for _ in range(2 * room):
+        pair.give("TileFence", {})  # a cycle each
+    pair.rtl.run(LIMIT)
+    assert pair.rtl.words_left(link) == more
+    write = Walk((len(words), 1, 1, 1), (1, 0, 0, 0), base=20).fields(name, "narrow_write")
+    pair.give(name, write)
     for place, word in enumerate(words, 20):
         pair.slow.write_narrow_word(place, word.to_bytes(4, "little"))
     pair.run()

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_sim import chip
+from darwinn_sim.isa.table import BY_NAME
 from functional_coverage import Coverage
 from hypothesis import strategies as st
 from nightly import check_cases, nightly_too
 from slow_model import tensor_unit as slow
-from stimulus import Walk, nothing
+from stimulus import Walk, around_powers, nothing, signed_powers
 from tensor_stimulus import scale_bias
 from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
@@ -284,3 +285,131 @@ def test_every_bit_of_the_number_of_an_output(axis: str) -> None:
     """As many as there are rows of sums, four to a pixel."""
     found = _nearest(chip.WIDE_ROWS, axis, **{f"{axis}_step": 32})
     assert found[1 << 10] != found[0]
+
+
+@pytest.mark.parametrize("axis", "xy")
+def test_every_bit_of_a_pitch(axis: str) -> None:
+    """The second output is the next pixel: without the bit it would be the first one."""
+    for bit in range(BY_NAME[slow.INTERPOLATE].field(f"{axis}_pitch").width):
+        first, second = _nearest(2, axis, **{f"{axis}_step": 128, f"{axis}_pitch": 1 << bit})
+        assert first != second, bit
+
+
+def _loops(fields: dict[str, Any], **walks: Walk) -> dict[str, Any]:
+    """A multiplication with these traversals, all of whose multipliers work."""
+    every = PLAIN | {"mac_disable": 0, "output_scale": 2.0**-10} | fields
+    for name, walk in walks.items():
+        every |= walk.fields(slow.MAC, name)
+    return every
+
+
+def _eight(*innermost: int, rest: int) -> tuple[int, ...]:
+    return (*innermost, *[rest] * (8 - len(innermost)))
+
+
+LAST_GRANULE = 4 * (chip.WIDE_ROWS - 1) - 1
+"""The last one that has a row behind its own."""
+
+PLACES = {
+    "narrow_read": (1, chip.NARROW_BYTES - 12),
+    "narrow_write": (1, chip.NARROW_BYTES - 7),
+    "parameter_read": (1, LAST_GRANULE - 12),
+    "partial_sum": (4, chip.WIDE_ROWS - 1),
+    "zero_point": (1, chip.WIDE_ROWS),
+}
+"""Units in which the base of an operand counts, and how many places it has."""
+
+
+@pytest.mark.parametrize("operand", PLACES)
+def test_every_bit_of_an_address_counts(operand: str) -> None:
+    """Of two sums that are begun in a first pass, written, and finished in a second."""
+    twice = _eight(2, 2, rest=1)
+    fields = _loops(
+        {
+            "partial_sum_read": 1,
+            "main_limit": _eight(1, 1, rest=0),
+            "reduction_loops": 2,
+            "load_parameter_zero_point": 1,
+            "zero_point_base": 300,
+        },
+        narrow_read=Walk(twice, _eight(0, 9, rest=0), base=100),
+        parameter_read=Walk(twice, _eight(4, 8, rest=0), base=40),
+        partial_sum=Walk(twice, _eight(4, 0, rest=0), base=400),
+        narrow_write=Walk(_eight(2, rest=1), _eight(4, rest=0), base=5000),
+    )
+    unit, places = PLACES[operand]
+    for base in around_powers(places):
+        _check(slow.MAC, (fields | {f"{operand}_base": unit * base}, NO_TABLE, {}))
+
+
+NO_TABLE = {"coefficient": [0.0] * 40, "lower_bound": [0.0] * 7, "degree": 3}
+
+
+def test_a_run_ends_whichever_bit_of_the_address_of_its_sums_changes() -> None:
+    """And changes back: four runs of two places."""
+    for bit in range(BY_NAME[slow.MAC].field("partial_sum_base").width):
+        fields = _loops(
+            {"main_limit": _eight(3, rest=0)},
+            narrow_read=Walk(_eight(4, rest=1), _eight(1, rest=0), base=100),
+            partial_sum=Walk(_eight(2, 2, rest=1), _eight(1 << bit, 0, rest=0)),
+            narrow_write=Walk(_eight(4, rest=1), _eight(4, rest=0), base=5000),
+        )
+        _check(slow.MAC, (fields, NO_TABLE, {}))
+
+
+STEPS = {
+    "narrow_read": (1, 100, chip.NARROW_BYTES - 200),
+    "narrow_write": (1, 0, chip.NARROW_BYTES - 100),
+    "parameter_read": (1, 0, LAST_GRANULE - 12),
+    "partial_sum": (4, 0, chip.WIDE_ROWS - 4),
+}
+"""Units in which an operand steps, and its first and last base."""
+
+
+THREE = _loops(
+    {"main_limit": _eight(2, rest=0), "partial_sum_read": 1},
+    narrow_read=Walk(_eight(3, rest=1), _eight(7, rest=0), base=50_000),
+    parameter_read=Walk(_eight(3, rest=1), _eight(4, rest=0), base=4400),
+    partial_sum=Walk(_eight(3, rest=1), _eight(4, rest=0), base=4800),
+    narrow_write=Walk(_eight(3, rest=1), _eight(4, rest=0), base=60_000),
+)
+"""Three sums of an iteration each."""
+
+
+@pytest.mark.parametrize("operand", STEPS)
+def test_every_bit_of_a_stride_and_of_a_reset_counts(operand: str) -> None:
+    """Of three sums, the second pass being shorter by one; forward and backward."""
+    unit, first, last = STEPS[operand]
+    for step in signed_powers(slow.MAC, f"{operand}_alternate_reset", unit):
+        steps = _eight(unit * step, unit * 3, rest=0)
+        base = unit * (first if step > 0 else last)
+        short = Walk(_eight(2, 2, rest=1), steps, base=base, alternate=(1, 1))
+        if abs(step) < last - first:
+            _check(slow.MAC, (THREE | short.fields(slow.MAC, operand), NO_TABLE, {}))
+
+
+@pytest.mark.parametrize("operand", STEPS)
+def test_every_bit_of_the_distance_of_a_double_buffer_counts(operand: str) -> None:
+    """Of three sums: there and back, from either side on."""
+    unit, first, last = STEPS[operand]
+    for distance in around_powers(last - first - 10):
+        double = (0, unit * distance, distance & 1)
+        steps = _eight(unit * 5, rest=0)
+        walked = Walk(_eight(3, rest=1), steps, base=unit * first, double=double)
+        _check(slow.MAC, (THREE | walked.fields(slow.MAC, operand), NO_TABLE, {}))
+
+
+@pytest.mark.parametrize("loop", range(8))
+def test_every_bit_of_a_main_loop_counts(loop: int) -> None:
+    """Of a run of ones: it has as many terms as there are iterations, each of which takes a cycle;
+    the walks of its operands, of one element each, begin anew all the time."""
+    fields = PLAIN | {"function": 4, "high_clip": 65535.0, "output_scale": 1.0}
+    fields |= {"reduction_loops": 0xFF}
+    pair, cycles = TileAndModel({}), []
+    for limit in (0, *(1 << bit for bit in range(BY_NAME[slow.MAC].field("main_limit").width))):
+        pair.rtl.narrow[0] = pair.rtl.wide[0] = 1
+        limits = [limit if k == loop else 0 for k in range(8)]
+        pair.give(slow.MAC, fields | {"main_limit": limits, "last_block_lanes": 0})
+        cycles.append(pair.rtl.run(1 << 15) - limit)
+        assert pair.rtl.narrow[4096:4100].view("<u2").tolist() == [limit + 1, 0]
+    assert len(set(cycles)) == 1, cycles
