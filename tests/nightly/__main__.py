@@ -76,6 +76,7 @@ def perform(job: Job, seconds: float, values: Mapping[str, str], log: Path) -> D
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_may_be_interrupted,
         )
         try:
             code = process.wait(_GRACE * seconds + _AT_LEAST)
@@ -90,6 +91,11 @@ def perform(job: Job, seconds: float, values: Mapping[str, str], log: Path) -> D
     seconds_taken = round(time.monotonic() - begin)
     found = kept_figures(figures)
     return Done(job.name, result, seconds_taken, last_line(log), job.about, found)
+
+
+def _may_be_interrupted() -> None:
+    """What a shell starts in the background ignores SIGINT, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:

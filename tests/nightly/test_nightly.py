@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -127,7 +128,12 @@ def test_a_job_without_end_is_ended_with_all_that_it_has_started(
     code = "import signal, subprocess; signal.signal(signal.SIGINT, signal.SIG_IGN); " * deaf
     code += "import subprocess; print('on', flush=True); subprocess.run(['sleep', '600'])"
     begin = time.monotonic()
-    assert night(tmp_path, [job("endless", code)], monkeypatch) == 1
+    # As in the background of a shell.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert night(tmp_path, [job("endless", code)], monkeypatch) == 1
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - begin < 60
     (found,) = Nights.load(tmp_path / "nights.jsonl").all
     assert found.jobs[0].result is Result.LATE

@@ -335,7 +335,9 @@ class SlowTiming:
             begun = self.now
             fields = self.fields[instruction]
             if fields["name"] != "CoefficientTable":
-                yield from self._sleep(self.value["instruction_start"])
+                start = self.value["instruction_start"]
+                # What has nothing to move has ended before its first element would be moved.
+                yield from self._sleep(max(0, start - (unit >= 6 and _moves_nothing(fields))))
             drains = unit == 0 and fields["name"] != "CoefficientTable"
             yield from self._execute(number, unit, instruction, fields)
             last = self.value["drain_cycles"] if drains else 1
@@ -574,7 +576,7 @@ class SlowTiming:
         fifo, taken = tile.mesh[link], self.taken_words[number]
         watchers = Watchers(fields, side=1)
         constant = fields["immediate_valid"]
-        off = _is_off(fields, "narrow_write") and not constant
+        off = _writes_nothing(fields)
         moved = 0
         for element in [] if off else walk(fields, "narrow_write"):
             if moved == self.value["mesh_words_per_cycle"]:
@@ -770,3 +772,12 @@ def _tokens_are_counted(flags: list[int], fields: Fields) -> bool:
 
 def _is_off(fields: Fields, name: str) -> bool:
     return not any(fields[f"{name}_limit"]) and not fields[f"{name}_stride"][0]
+
+
+def _writes_nothing(fields: Fields) -> bool:
+    """The receiving side of the mesh is off: an immediate is written all the same."""
+    return _is_off(fields, "narrow_write") and not fields["immediate_valid"]
+
+
+def _moves_nothing(fields: Fields) -> bool:
+    return _is_off(fields, "narrow_read") and _writes_nothing(fields)

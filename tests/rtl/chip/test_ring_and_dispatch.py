@@ -13,10 +13,10 @@ from darwinn_sim import chip
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.codes import DescriptorTag, ScalarFlag, ScalarUnit, TileFlag
-from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.timing.description import chip_description
 from harness_runs import require_toolchain
 from stimulus import Walk
+from stimulus import line as _line
 
 OUTFEED = 1 << chip.TILES
 ROW = chip.ROW_WORDS
@@ -25,12 +25,6 @@ RESULT = chip.SCALAR_MEMORY_WORDS // 2
 ALL = (1 << chip.TILES) - 1
 SHORT = 200
 """Cycles without any progress after which a wait is taken for one without end."""
-
-
-def _line(name: str, traversal: str, count: int, base: int = 0) -> dict[str, Any]:
-    loops = BY_NAME[name].field(f"{traversal}_limit").count
-    still = [1] * (loops - 1), [0] * (loops - 1)
-    return Walk((count, *still[0]), (1, *still[1]), base=base).fields(name, traversal)
 
 
 class Chip:
