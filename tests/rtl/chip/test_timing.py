@@ -21,7 +21,7 @@ from harness_runs import require_toolchain
 from hypothesis import assume, note
 from hypothesis import strategies as st
 from nightly import check_cases, nightly_too
-from stimulus import Walk
+from stimulus import line
 
 LIMIT = 30_000
 TOLERANCE = 0.01
@@ -52,9 +52,7 @@ def test_fences_that_count_turns_take_the_predicted_cycles(nightly: bool) -> Non
     check_cases("cycles of counting fences", cases, check_program, 15, nightly=nightly)
 
 
-_WORDS = Walk((3, 1, 1, 1), (1, 0, 0, 0))
-_READS = _WORDS.fields("MeshSouth", "narrow_read")
-_WRITES = _WORDS.fields("MeshSouth", "narrow_write")
+_READS, _WRITES = (line("MeshSouth", side, 3) for side in ("narrow_read", "narrow_write"))
 
 
 @pytest.mark.parametrize("sides", [{}, _READS | _WRITES, _WRITES | {"immediate_valid": 1}])

@@ -408,6 +408,16 @@ class ToldOfAll(DmaTest):
         await queue.told(before + another)
 
 
+async def pauses_behind(queue: Queue, hold: Callable[[bool], None], early: str) -> None:
+    """DMA is paused when what is held back has come, and not before."""
+    await queue.write("dma_pause", 1)
+    for _ in range(20):
+        assert not await queue.read("dma_paused"), early
+    hold(False)
+    await queue.bench.cycles(20)
+    assert await queue.read("dma_paused") == 1
+
+
 @pyuvm.test()
 class PausedBehindTheBlock(DmaTest):
     """DMA is not paused before the status block has been answered."""
@@ -420,12 +430,7 @@ class PausedBehindTheBlock(DmaTest):
         await queue.write("instruction_queue_tail", 1)
         await queue.take()
         await self.bench.cycles(20)
-        await queue.write("dma_pause", 1)
-        for _ in range(20):
-            assert not await queue.read("dma_paused"), "paused, and the block has no answer"
-        queue.memory.hold_answers(False)
-        await self.bench.cycles(20)
-        assert await queue.read("dma_paused") == 1
+        await pauses_behind(queue, queue.memory.hold_answers, "paused, and the block has no answer")
 
 
 @pyuvm.test()
@@ -439,12 +444,7 @@ class PausedBehindTheRead(DmaTest):
         queue.memory.hold_reads(True)
         await queue.write("instruction_queue_tail", 1)
         await self.bench.cycles(20)
-        await queue.write("dma_pause", 1)
-        for _ in range(20):
-            assert not await queue.read("dma_paused"), "paused, and an entry has not come"
-        queue.memory.hold_reads(False)
-        await self.bench.cycles(20)
-        assert await queue.read("dma_paused") == 1
+        await pauses_behind(queue, queue.memory.hold_reads, "paused, and an entry has not come")
 
 
 @pyuvm.test()

@@ -33,6 +33,7 @@ from darwinn_testbench.rtl.dma.far_programs import (
 from darwinn_testbench.rtl.dma.programs import DescriptorProgram, ProgramGenerator
 from darwinn_testbench.rtl.dma.timing import Channel
 from darwinn_testbench.rtl.dma.workload import (
+    DEFAULT_WINDOW,
     STALL_CYCLES,
     Workload,
     performed_by_model,
@@ -52,7 +53,6 @@ UNRULY = (
 """What unruly_memory.sv counts."""
 
 HEADS = ("fetched", "completed")
-WINDOW = 1 << 63
 
 REGISTERS = (*STATUS_REGISTERS, "harness_dma_error_descriptor")
 
@@ -191,7 +191,9 @@ async def heads_of_a_long_ring(simulation: WorkloadBench) -> None:
     """They follow each chunk of a ring that is longer than 16 bits count."""
     chunks, heads = (1 << 16) + 5, [f"instruction_queue_{name}_head" for name in HEADS]
     workload = Workload(
-        [Descriptor(DescriptorTag.INSTRUCTIONS, WINDOW, 1)] * chunks, {0: b"8 bytes!"}, b""
+        [Descriptor(DescriptorTag.INSTRUCTIONS, DEFAULT_WINDOW.base, 1)] * chunks,
+        {0: b"8 bytes!"},
+        b"",
     )
     settings = {"instruction_queue_size": 1 << 17, "instruction_queue_control": 1}
     found = await simulation.perform(workload, 1 << 20, tuple(heads), settings)
