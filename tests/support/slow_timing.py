@@ -2,8 +2,8 @@
 
 All of them see flags, queues and FIFOs as they were when the cycle began; what they change is put
 off to its end. Only ring and link in are decided within a cycle: the infeed first, then tiles in
-order, and the link's queues in theirs; all other units have their turns in any order. It takes
-seconds for thousands of cycles.
+order, after rows that may make room at once, and the link's queues in theirs; all other units have
+their turns in any order. It takes seconds for thousands of cycles.
 """
 
 from __future__ import annotations
@@ -106,8 +106,7 @@ class SlowTiming:
         self.inputs_issued, self.outputs_issued = 0, 0
         self.loaded, self.halted = 0, 0
         self.issued_in: list[int] = []
-        self.ring_free = self.ring_from = 0
-        self.without_room: set[int] = set()
+        self.ring_free = 0
         self.now = 0
         self.changes: list[Callable[[], None]] = []
         self.fence_loads: list[Callable[[], None]] = []
@@ -141,8 +140,8 @@ class SlowTiming:
         self.later(lambda: setattr(owner, name, getattr(owner, name) + amount))
 
     def run(self) -> None:
-        first = [self._infeed(), *(self._link_in(queue) for queue in self.queues)]
-        ordered: list[Turn] = [self._unit(t, 1) for t in range(16)]
+        links = [self._link_in(queue) for queue in self.queues]
+        senders: list[Turn] = [self._infeed(), *(self._unit(t, 1) for t in range(16))]
         others: list[Turn] = [
             self._core(),
             self._pop(0),
@@ -154,7 +153,7 @@ class SlowTiming:
         ]
         while self.now - self.last_change < _QUIET or any(t >= self.now for t in self.timers):
             self.random.shuffle(others)
-            for turn in (*first, *ordered, *others):
+            for turn in (*links, *others, *senders):
                 next(turn, None)
             for flags in self.scheduled.pop(self.now, []):
                 self.add(flags, 0, 1)
@@ -406,7 +405,7 @@ class SlowTiming:
                 yield
             while not watchers.passes(tile.flags, element.begins):
                 yield
-            while not self._ring_is_free(channel, targets, number):
+            while not self._ring_is_free(channel, targets):
                 yield
             yield from self._send(channel, targets, 64)
             self.add(tile.flags, 16, produce(fields, "row_producer", element.ends))
@@ -420,25 +419,25 @@ class SlowTiming:
         tiles = [self.tiles[t].ring[channel] for t in range(16) if targets >> t & 1]
         return [*tiles, self.outfeed_ring] if targets >> _OUTFEED & 1 else tiles
 
-    def _ring_is_free(self, channel: int, targets: int, sender: int = -1) -> bool:
-        """``ring_from`` is the cycle before if the sender had no room in that one."""
+    def _ring_is_free(self, channel: int, targets: int) -> bool:
         depths = (self.value["ring_fifo_rows"], self.value["outfeed_rows"])
         room = all(
             fifo[0] - fifo[2] < depths[fifo is self.outfeed_ring]
             for fifo in self._fifos(channel, targets)
         )
-        free = self.ring_free <= self.now
-        self.ring_from = self.now - (sender in self.without_room)
-        self.without_room.discard(sender)
-        if free and not room and self.value["ring_room_at_once"]:
-            self.without_room.add(sender)
-        return free and room
+        return self.ring_free <= self.now and room
+
+    def _take_row(self, fifo: list[int]) -> None:
+        """Make room, which senders, who come last in a cycle, see in this one or in the next."""
+        if self.value["ring_room_at_once"]:
+            fifo[2] += 1
+        else:
+            self.add(fifo, 2, 1)
 
     def _send(self, channel: int, targets: int, words: int) -> Turn:
         """Put a row on the ring; its sender goes on with it, or when it arrives."""
         on_way = -(-4 * words // self.value["ring_bytes_per_cycle"])
         cycles = max(self.value["ring_row_cycles"], on_way)
-        cycles -= self.now - max(self.ring_from, self.ring_free)
         self.ring_free = self.now + cycles
         self.timers.add(self.ring_free)
         for fifo in self._fifos(channel, targets):
@@ -462,7 +461,7 @@ class SlowTiming:
                 yield
             while fifo[1] <= fifo[2]:
                 yield
-            self.add(fifo, 2, 1)
+            self._take_row(fifo)
             self.add(tile.flags, 14 + channel, produce(fields, "producer", element.ends))
 
     def _to_wide(self, number: int, fields: Fields) -> Turn:
@@ -671,7 +670,7 @@ class SlowTiming:
                 self.add(self.flags, 7, produce(fields, "producer", element.ends))
                 if position >= fields["row_words"] + 1 or k == len(elements) - 1:
                     position = 0
-                    self.add(self.outfeed_ring, 2, 1)
+                    self._take_row(self.outfeed_ring)
             self._end_scalar_unit(queue, instruction, begun)
             yield
 

@@ -28,26 +28,37 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
         if reason != _NONE:
             return reason
         clock.now = now
-        for group in range(stations.GROUPS):
-            if machine.group_wake[group] <= now:
-                first = group * stations.GROUP_STATIONS
-                machine.group_wake[group] = NEVER
-                for index in range(first, first + stations.GROUP_STATIONS):
-                    wake = machine.wake[index]
-                    if wake > now:
-                        machine.group_wake[group] = min(machine.group_wake[group], wake)
-                        continue
-                    # Its turn gives it its next one, in the group's earliest too.
-                    machine.wake[index] = NEVER
-                    if machine.stations[index].waits_on >= 0:
-                        forget(machine, index)
-                    if group == stations.CHIP_GROUP:
-                        _chip_turn(machine, index, tables)
-                    elif group == stations.RING_GROUP:
-                        ring_units.arrive(machine)
-                    else:
-                        _tile_turn(machine, index, tables)
+        for senders in range(2):
+            for group in range(stations.GROUPS):
+                if machine.group_wake[group] <= now:
+                    _group_turns(machine, group, senders, tables)
         apply_effects(machine)
+
+
+@inner
+def _group_turns(machine: Machine, group: int, senders: int, tables: Tables) -> None:
+    """Turns of all stations of a group that are due, but for those of the ring's senders, which
+    come after all others (``senders``: 1), and with them the ring itself.
+    """
+    now = machine.clock[0].now
+    first = group * stations.GROUP_STATIONS
+    machine.group_wake[group] = NEVER
+    for index in range(first, first + stations.GROUP_STATIONS):
+        wake = machine.wake[index]
+        sends = index - first == stations.SENDER or group == stations.RING_GROUP
+        if wake > now or sends != senders:
+            machine.group_wake[group] = min(machine.group_wake[group], wake)
+            continue
+        # Its turn gives it its next one, in the group's earliest too.
+        machine.wake[index] = NEVER
+        if machine.stations[index].waits_on >= 0:
+            forget(machine, index)
+        if group == stations.CHIP_GROUP:
+            _chip_turn(machine, index, tables)
+        elif group == stations.RING_GROUP:
+            ring_units.arrive(machine)
+        else:
+            _tile_turn(machine, index, tables)
 
 
 @inner

@@ -2,7 +2,8 @@
 
 In a cycle each station that is awake sees the counters as they were at its beginning; what stations
 add to them (effects) is seen from the next cycle on. So the order of stations within a cycle
-matters only for who gets the ring: the infeed first, then tiles in order.
+matters only for who gets the ring: the infeed first, then tiles in order, all of them after those
+whose rows may make room at once (``effect_at_once``).
 """
 
 from __future__ import annotations
@@ -44,6 +45,13 @@ def effect(machine: Machine, counter: int, amount: int) -> None:
     entry.amount = amount
     entry.loads = 0
     clock.effects += 1
+
+
+@inner
+def effect_at_once(machine: Machine, counter: int, amount: int) -> None:
+    """Add to a counter that only stations which have their turn later in the cycle look at."""
+    machine.counters[counter] += amount
+    _wake_waiters(machine, counter, machine.clock[0].now)
 
 
 @inner
@@ -95,23 +103,22 @@ def apply_effects(machine: Machine) -> None:
             machine.counters[entry.counter] = entry.amount
     for k in range(clock.effects):
         counter = machine.effects[k].counter
-        if machine.first_waiter[counter] != _NONE:
-            _wake_waiters(machine, counter)
+        _wake_waiters(machine, counter, clock.now + 1)
     clock.effects = clock.loads = 0
 
 
 @inner
-def _wake_waiters(machine: Machine, counter: int) -> None:
-    next_cycle = machine.clock[0].now + 1
+def _wake_waiters(machine: Machine, counter: int, cycle: int) -> None:
+    """Give those whose counter is far enough in ``cycle`` their turn then."""
     index = machine.first_waiter[counter]
     while index != _NONE:
         station = machine.stations[index]
         following = station.next_waiter
-        if _has_reached_in(machine, counter, station.need, next_cycle):
+        if _has_reached_in(machine, counter, station.need, cycle):
             forget(machine, index)
-            wake_at(machine, index, next_cycle)
+            wake_at(machine, index, cycle)
         else:
-            _expect(machine, index, next_cycle)
+            _expect(machine, index, cycle)
         index = following
 
 
@@ -302,7 +309,6 @@ def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -
     station.ready = 0
     station.done = 0
     station.row_closed = 0
-    station.held_up = 0
     station.phase = 0
     station.position = 0
     station.words = 0

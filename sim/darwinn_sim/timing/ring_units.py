@@ -1,8 +1,8 @@
 """Turns of everything on the ring bus and on the mesh.
 
 One row at a time is on the ring. Whoever wants to send asks in its turn; the infeed has its turn
-before the tiles, and these in order. A row takes room in its receivers' FIFOs from the moment when
-it is sent.
+before the tiles, these in order, and all of them have it after whoever takes rows from the ring. A
+row takes room in its receivers' FIFOs from the moment when it is sent.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from darwinn_sim.timing.machine import (
     busy,
     complete,
     effect,
+    effect_at_once,
     grow,
     has_reached,
     passes,
@@ -48,15 +49,8 @@ _ON_THE_RING = 1
 
 @inner
 def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> bool:
-    """The ring carries nothing and all receivers have room; otherwise wait for that.
-
-    ``held_up`` tells that the sender has waited for room. A row that is taken makes room at once if
-    the chip says so, in the cycle before the one in which that is seen here.
-    """
+    """The ring carries nothing and all receivers have room; otherwise wait for that."""
     clock = machine.clock[0]
-    station = machine.stations[index]
-    clock.ring_from = clock.now - station.held_up
-    station.held_up = 0
     if clock.ring_free > clock.now:
         pause(machine, index, clock.ring_free, _RING)
         return False
@@ -73,9 +67,17 @@ def _ring_is_free(machine: Machine, index: int, channel: int, targets: int) -> b
             room_from -= machine.rates[0].outfeed_rows
         if machine.counters[popped] < room_from:
             wait(machine, index, popped, room_from)
-            station.held_up = machine.rates[0].ring_room_at_once
             return False
     return True
+
+
+@inner
+def _make_room(machine: Machine, popped: int) -> None:
+    """A row was taken from a FIFO of the ring: senders see it in this cycle, or in the next."""
+    if machine.rates[0].ring_room_at_once:
+        effect_at_once(machine, popped, 1)
+    else:
+        effect(machine, popped, 1)
 
 
 @inner
@@ -85,7 +87,7 @@ def _send(machine: Machine, channel: int, targets: int, words: int) -> None:
     per_cycle = machine.rates[0].ring_bytes_per_cycle
     least = machine.rates[0].ring_row_cycles
     cycles = max(least, (4 * words + per_cycle - 1) // per_cycle)
-    clock.ring_free = max(clock.ring_from, clock.ring_free) + cycles
+    clock.ring_free = clock.now + cycles
     clock.ring_targets = targets
     clock.ring_channel = channel
     clock.ring_rows += 1
@@ -184,7 +186,7 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     check_first_row(machine, index, parameters.wide_write)
     station.total += 1
     station.elements += 1
-    effect(machine, counters + stations.ROWS_POPPED + channel, 1)
+    _make_room(machine, counters + stations.ROWS_POPPED + channel)
     produced = ring_bus.step_consumer(station, parameters)
     effect(machine, counters + TileFlag.RING_BUS_READ_A + channel, produced)
     busy(machine, index, 1)
@@ -279,7 +281,7 @@ def outfeed(machine: Machine, index: int, tables: Tables) -> None:
     if ring_bus.has_used_row(station, parameters):
         station.total += 1
         station.position = 0
-        effect(machine, _POPPED, 1)
+        _make_room(machine, _POPPED)
     busy(machine, index, 1)
     if station.first.done:
         complete(machine, index, counters + stations.UNIT_COMPLETED + ScalarUnit.RING_OUTFEED)

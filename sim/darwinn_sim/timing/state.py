@@ -47,7 +47,6 @@ class Station(Record):
     ready: int
     done: int
     row_closed: int
-    held_up: int
     phase: int
     position: int
     words: int
@@ -69,7 +68,6 @@ class Clock(Record):
     loads: int
     spans: int
     ring_free: int
-    ring_from: int
     ring_targets: int
     ring_channel: int
     ring_rows: int

@@ -25,7 +25,7 @@ RING_GROUP: Final = FIRST_TILE_GROUP + chip.TILES
 GROUPS: Final = RING_GROUP + 1
 STATIONS: Final = GROUPS * GROUP_STATIONS
 
-# Stations of a tile, in the order in which they have their turn in a cycle.
+# Stations of a tile.
 DISPATCH, TENSOR, WRITER, PRODUCER, CONSUMER_A, CONSUMER_B, TO_WIDE, TO_NARROW = range(8)
 SEND: Final = 8
 """Sending side of mesh unit k: ``SEND + k``; the receiving side: ``RECEIVE + k``."""
@@ -37,6 +37,10 @@ LINK_IN_APART: Final = 7
 """Where reads have queues of their own: the station of parameters, the one of activations behind
 it; ``LINK_IN`` then has the instructions."""
 CHIP_STATIONS: Final = 9
+
+SENDER: Final = PRODUCER
+"""Station of a tile's group, and of the chip's own (``INFEED``), that sends rows on the ring: in a
+cycle these have their turns last."""
 
 TILE_PLACES: Final = chip.TILE_QUEUE + 1
 """Most instructions that a tile's queue holds, one at its exit among them."""
