@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from averaging_program import watch
 from chip_programs import ALL_TILES, FROM_RESET, Operation, counted_turns, programs
 from chip_runs import rtl_chip
 from darwinn_formats.files import Source
 from darwinn_sim import timing
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.machine.lowering import lower
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
@@ -59,6 +61,27 @@ _READS, _WRITES = (line("MeshSouth", side, 3) for side in ("narrow_read", "narro
 def test_an_instruction_of_the_mesh_takes_the_predicted_cycles(sides: dict[str, Any]) -> None:
     """Also where one of its sides is off, or both."""
     check_program([*FROM_RESET, *[("MeshSouth", sides | {"tiles": ALL_TILES})] * 3])
+
+
+@pytest.mark.parametrize("words", [*range(97, 105), *range(193, 201)])
+def test_room_that_comes_as_the_ring_gets_free_is_for_who_is_first(words: int) -> None:
+    """Tile 0 waits for room at tile 4, which takes the row before once ``words`` words were
+    written; meanwhile tile 1 has the ring. What waits for tile 0's row shows whose turn it was."""
+    immediates = line("MeshSouth", "narrow_write", 300) | {"immediate_valid": 1}
+    two, three = (line("RingConsumerA", "wide_write", rows) for rows in (2, 3))
+    from_0, from_1 = (line("RingProducer", "wide_read", rows) for rows in (2, 3))
+    held = two | watch(3, TileFlag.MESH_INBOUND_FROM_NORTH, words, None)
+    check_program(
+        [
+            *FROM_RESET,
+            ("MeshSouth", immediates | {"tiles": 1 << 4, "write_producer_increment": 1}),
+            ("RingConsumerA", held | {"tiles": 1 << 4, "producer_increment": 1}),
+            ("MeshWest", immediates | watch(6, TileFlag.RING_BUS_READ_A, 2, 1) | {"tiles": 1 << 4}),
+            ("RingConsumerA", three | {"tiles": 1 << 5}),
+            ("RingProducer", from_0 | {"tiles": 1 << 0, "targets": 1 << 4}),
+            ("RingProducer", from_1 | {"tiles": 1 << 1, "targets": 1 << 5}),
+        ]
+    )
 
 
 def check_program(operations: list[Operation]) -> None:
