@@ -17,11 +17,13 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from itertools import chain
+from math import inf
 from pathlib import Path
 
 from darwinn_testbench.rtl.build import source
@@ -29,6 +31,7 @@ from darwinn_testbench.rtl.build import source
 from benchmarks.figures import keep_figures
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
 from tests.formal.yosys import Answer, DesignRefused, Question, Reply, ask, assertions
+from tests.nightly.deadline import from_another
 
 
 @dataclass(frozen=True)
@@ -160,10 +163,17 @@ def figures(results: Sequence[Result]) -> dict[str, float]:
     }
 
 
-def perform_all(proofs: Sequence[Proof], jobs: int, out: Path | None) -> Iterator[Result]:
-    """Results in the order of ``proofs``."""
+def perform_all(
+    proofs: Sequence[Proof], jobs: int, out: Path | None, seconds: float = inf
+) -> Iterator[Result]:
+    """Results in the order of ``proofs``, without those that would begin after so many seconds."""
+    end = time.monotonic() + seconds
+
+    def perform_in_time(proof: Proof) -> Result | None:
+        return perform(proof, out) if time.monotonic() < end else None
+
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(lambda proof: perform(proof, out), proofs)
+        yield from filter(None, pool.map(perform_in_time, proofs))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -177,6 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nightly", action="store_true", help="those that take minutes as well")
     parser.add_argument("--list", action="store_true", help="print what is proved, and go")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at once (1)")
+    parser.add_argument("--seconds", type=float, default=inf, help="none begins after so many")
+    parser.add_argument("--seed", type=int, metavar="N", help="begin with another, by this number")
     parser.add_argument("--json", action="store_true", help="print JSON, a list of results")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep waves of what fails there")
     options = parser.parse_args(arguments)
@@ -197,9 +209,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (options.nightly or not each.nightly or each.name in options.only)
         and (not options.only or any(word in each.name for word in options.only))
     ]
+    if options.seed is not None:
+        chosen = from_another(chosen, options.seed)
     results = []
     try:
-        for result in perform_all(chosen, max(1, options.jobs), options.out):
+        for result in perform_all(chosen, max(1, options.jobs), options.out, options.seconds):
             results.append(result)
             if not options.json:
                 print(result.line(), flush=True)
@@ -217,6 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{len(results) - bad} of {len(results)} proofs hold: {properties} properties, "
             f"{faults} of {properties} faults found, "
             f"{sum(each.seconds for each in results):.0f} s of processor time"
+            + f"; no time for {len(chosen) - len(results)}"
+            * (len(results) < len(chosen))
         )
     return int(not all(each.good for each in results))
 

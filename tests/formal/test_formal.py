@@ -110,6 +110,13 @@ def test_the_runner(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no proof has nothing-of-the-kind in its name" in capsys.readouterr().err
 
 
+def test_no_proof_begins_when_the_time_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    require_yosys()
+    assert main(["planner", "--seconds", "0", "--seed", "3"]) == 0
+    chosen = sum("planner" in each.name for each in PROOFS)
+    assert capsys.readouterr().out.endswith(f"; no time for {chosen}\n")
+
+
 def test_the_document_has_the_table() -> None:
     assert table() in (ROOT / "docs" / "rtl.md").read_text(), "python -m tests.formal --list"
 

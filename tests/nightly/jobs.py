@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 PYTEST = ("-m", "pytest", "-p", "tests.nightly.deadline", "-n", "{jobs}", "-m", "nightly")
 """Nightly cases, of which none begins when the time of the job is over."""
+_WHEN = ("--seconds", "{seconds}", "--seed", "{seed}")
 
 
 @dataclass(frozen=True)
@@ -58,32 +59,13 @@ NEEDS: Mapping[str, tuple[str, Callable[[], bool]]] = {
 }
 """What jobs need: what to say where it is not there, and whether it is."""
 
+# Those with an end of their own come first: what they leave of the night is for those without.
 JOBS = (
-    Job(
-        "cases",
-        "nightly cases of all random tests of Python, drawn anew",
-        (*PYTEST, "tests/benchmarks", "tests/formats", "tests/sim", "tests/testbench"),
-        share=4,
-    ),
-    Job(
-        "rtl",
-        "random programs and instructions on the RTL, drawn anew, and each deliberate fault",
-        (*PYTEST, "tests/rtl"),
-        share=4,
-        needs=("compiler",),
-    ),
-    Job(
-        "rtl-coverage",
-        "lines, branches, toggles and every declared bin that tests of the RTL reach",
-        ("-m", "tests.nightly.rtl_coverage", "{out}/rtl-coverage", "--jobs", "{jobs}"),
-        share=3,
-        needs=("compiler",),
-    ),
     Job(
         "formal",
         "properties of the RTL are proved, and each proof finds its faults",
-        ("-m", "tests.formal", "--nightly", "--jobs", "{jobs}"),
-        share=2,
+        ("-m", "tests.formal", "--nightly", *_WHEN, "--jobs", "{jobs}"),
+        share=4,
         needs=("yosys",),
     ),
     Job(
@@ -101,41 +83,11 @@ JOBS = (
         needs=("yosys",),
     ),
     Job(
-        "fuzz",
-        "mutated files of every format end as documented",
-        (
-            *("-m", "tests.fuzz", "--seconds", "{seconds}", "--seed", "{seed}"),
-            *("--jobs", "{jobs}", "--tally", "{out}/fuzz.json", "--keep", "{out}/fuzz"),
-        ),
-        share=4,
-    ),
-    Job(
-        "mutations",
-        "changes of the project's own Python are caught by a test",
-        (
-            *("-m", "tests.mutation", "--seconds", "{seconds}", "--seed", "1", "--mutants", "9999"),
-            *("--jobs", "{jobs}", "--out", "{out}/mutation"),
-        ),
-        share=4,
-    ),
-    Job(
-        "rtl-mutations",
-        "small faults of each source of the RTL are caught by a test",
-        (
-            *("-m", "tests.rtl_mutation", "--seconds", "{seconds}", "--seed", "1"),
-            *("--mutants", "9999", "--jobs", "{jobs}", "--out", "{out}/rtl-mutation"),
-        ),
-        share=4,
+        "rtl-coverage",
+        "lines, branches, toggles and every declared bin that tests of the RTL reach",
+        ("-m", "tests.nightly.rtl_coverage", "{out}/rtl-coverage", "--jobs", "{jobs}"),
+        share=5,
         needs=("compiler",),
-    ),
-    Job(
-        "detection",
-        "faults of real programs are found by verify, schedules and hazards",
-        (
-            *("-m", "benchmarks.detection", "--seconds", "{seconds}", "--mutants", "60"),
-            *("--jobs", "{jobs}", "--out", "{out}/detection"),
-        ),
-        share=4,
     ),
     Job(
         "hazards",
@@ -168,6 +120,56 @@ JOBS = (
             ("iree", ("corpus", "iree")),
             ("bef", ("corpus",)),
         )
+    ),
+    Job(
+        "cases",
+        "nightly cases of all random tests of Python, drawn anew",
+        (*PYTEST, "tests/benchmarks", "tests/formats", "tests/sim", "tests/testbench"),
+        share=4,
+    ),
+    Job(
+        "rtl",
+        "random programs and instructions on the RTL, drawn anew, and each deliberate fault",
+        (*PYTEST, "tests/rtl"),
+        share=4,
+        needs=("compiler",),
+    ),
+    Job(
+        "fuzz",
+        "mutated files of every format end as documented",
+        (
+            *("-m", "tests.fuzz", *_WHEN),
+            *("--jobs", "{jobs}", "--tally", "{out}/fuzz.json", "--keep", "{out}/fuzz"),
+        ),
+        share=4,
+    ),
+    Job(
+        "mutations",
+        "changes of the project's own Python are caught by a test",
+        (
+            *("-m", "tests.mutation", "--seconds", "{seconds}", "--seed", "1", "--mutants", "9999"),
+            *("--jobs", "{jobs}", "--out", "{out}/mutation"),
+        ),
+        share=4,
+    ),
+    Job(
+        "rtl-mutations",
+        "small faults of each source of the RTL are caught by a test",
+        (
+            *("-m", "tests.rtl_mutation", "--seconds", "{seconds}", "--seed", "1"),
+            *("--mutants", "9999", "--jobs", "{jobs}", "--out", "{out}/rtl-mutation"),
+        ),
+        share=4,
+        needs=("compiler",),
+    ),
+    Job(
+        "detection",
+        "faults of real programs are found by verify, schedules and hazards",
+        (
+            *("-m", "benchmarks.detection", "--seconds", "{seconds}", "--mutants", "60"),
+            *("--jobs", "{jobs}", "--out", "{out}/detection"),
+        ),
+        share=4,
     ),
 )
 

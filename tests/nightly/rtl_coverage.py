@@ -4,7 +4,7 @@
 
 Runs tests/rtl on builds that count, which are made for it, and writes lcov and pages to FOLDER.
 Exits with 1 if a test fails, or a declared bin was missed for no reason, and with 2 if nothing was
-counted.
+counted. In a night that is too short for all tests missed bins are not judged.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from darwinn_testbench.rtl import coverage_report
 from darwinn_testbench.rtl.build import source_folder
 
 from benchmarks.figures import keep_figures
+from tests.nightly.deadline import is_over
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder: Path = found.folder.absolute()
     # Counts of another night are no counts of these tests.
     shutil.rmtree(folder, ignore_errors=True)
-    asked = ["pytest", "-q", "-n", found.jobs, *found.tests, "--rtl-coverage", str(folder)]
+    asked = [
+        "pytest",
+        "-p",
+        "tests.nightly.deadline",
+        "-q",
+        "-n",
+        found.jobs,
+        *found.tests,
+        "--rtl-coverage",
+        str(folder),
+    ]
     failed = subprocess.run([sys.executable, "-m", *asked], cwd=ROOT, check=False).returncode
     try:
         merged, bins = coverage_report.write_report(folder, source_folder())
@@ -49,6 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(*coverage_report.summary(merged, bins), folder / "index.html", sep="\n")
     totals = coverage_report.totals(merged, bins)
     keep_figures({f"{what}, %": 100 * part / whole for what, (part, whole) in totals.items()})
+    if is_over():
+        print("there was no time for all tests: bins that were missed say nothing")
+        return int(failed != 0)
     return int(failed != 0 or coverage_report.unexplained(bins))
 
 

@@ -8,9 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
+from nightly import check_cases, take_notes
 
 from benchmarks.figures import kept_figures
 from tests.nightly import __main__ as nightly
+from tests.nightly.deadline import END_VARIABLE
 from tests.nightly.jobs import JOBS, NEEDS, Job, command
 from tests.nightly.results import Nights, Result
 
@@ -162,6 +165,27 @@ def test_no_test_begins_after_the_end(tmp_path: Path) -> None:
     done = nightly.perform(late, -5, VALUES, tmp_path / "late.log")
     assert done.result is Result.PASSED
     assert "1 skipped" in done.says
+
+
+def test_no_case_of_a_random_test_is_checked_after_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a test that is on; what it noted says how many there were."""
+    monkeypatch.setenv("DARWINN_NIGHTLY_SEED", "3")
+    monkeypatch.setenv(END_VARIABLE, str(time.time() + 600))
+    checked: list[int] = []
+
+    def check(case: int) -> None:
+        checked.append(case)
+        if len(checked) == 4:
+            monkeypatch.setenv(END_VARIABLE, str(time.time() - 1))
+
+    try:
+        check_cases("numbers", st.integers(), check, 1, nightly=True, nightly_examples=20)
+    finally:
+        noted = take_notes()
+    assert len(checked) == 4
+    assert noted == [("numbers", 4, 3)]
 
 
 def test_each_night_begins_with_another_test(tmp_path: Path) -> None:

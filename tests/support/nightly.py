@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from stimulus import PHASES
 
+from tests.nightly.deadline import is_over
+
 SEED_VARIABLE = "DARWINN_NIGHTLY_SEED"
 """Environment variable: the seed, a number; one is drawn where it is not set."""
 
@@ -57,7 +59,8 @@ def check_cases(
     nightly_examples: int = CASES,
     added: int = 0,
 ) -> None:
-    """Check ``examples`` cases; nightly ``nightly_examples``, from the seed plus ``added``.
+    """Check ``examples`` cases; nightly ``nightly_examples``, from the seed plus ``added``, and
+    none after the time of the night.
 
     In the gate the seed is one of ``what``, so that no two units have the same cases.
     """
@@ -65,6 +68,8 @@ def check_cases(
 
     def counted(case: Any) -> None:
         nonlocal ran
+        if is_over():
+            return
         ran += 1
         check(case)
 
