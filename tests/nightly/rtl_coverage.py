@@ -40,18 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder: Path = found.folder.absolute()
     # Counts of another night are no counts of these tests.
     shutil.rmtree(folder, ignore_errors=True)
-    asked = [
-        "pytest",
-        "-p",
-        "tests.nightly.deadline",
-        "-q",
-        "-n",
-        found.jobs,
-        *found.tests,
-        "--rtl-coverage",
-        str(folder),
-    ]
-    failed = subprocess.run([sys.executable, "-m", *asked], cwd=ROOT, check=False).returncode
+    asked = ["-p", "tests.nightly.deadline", "-q", "-n", found.jobs, *found.tests]
+    asked += ["--rtl-coverage", str(folder)]
+    failed = subprocess.run([sys.executable, "-m", "pytest", *asked], cwd=ROOT).returncode
     try:
         merged, bins = coverage_report.write_report(folder, source_folder())
     except FileNotFoundError as error:
