@@ -46,11 +46,13 @@ _TO_SAY = 30.0
 
 
 def shares(jobs: Sequence[Job], seconds: float) -> Iterator[float]:
-    """Seconds of each job in turn: of what is left, which is asked when its turn has come."""
+    """Seconds of each job in turn: of what is left, which is asked when its turn has come, and at
+    least what it takes."""
     end = time.monotonic() + seconds
     for number, job in enumerate(jobs):
         left = max(0.0, end - time.monotonic())
-        yield left * job.share / sum(each.share for each in jobs[number:])
+        share = left * job.share / sum(each.share for each in jobs[number:])
+        yield max(share, 60.0 * job.minutes)
 
 
 def perform(job: Job, seconds: float, values: Mapping[str, str], log: Path) -> Done:

@@ -23,6 +23,7 @@ class Job:
         about: what it shows, in a sentence.
         arguments: of Python; ``{seconds}``, ``{seed}``, ``{jobs}`` and ``{out}`` are filled in.
         share: of the time, beside the shares of the others.
+        minutes: that it has in any case, since it takes them.
         needs: names of what has to be there (:data:`NEEDS`).
     """
 
@@ -30,6 +31,7 @@ class Job:
     about: str
     arguments: tuple[str, ...]
     share: int
+    minutes: int = 0
     needs: tuple[str, ...] = ()
 
     def lacks(self) -> str:
@@ -66,6 +68,7 @@ JOBS = (
         "properties of the RTL are proved, and each proof finds its faults",
         ("-m", "tests.formal", "--nightly", *_WHEN, "--jobs", "{jobs}"),
         share=4,
+        minutes=15,
         needs=("yosys",),
     ),
     Job(
@@ -73,6 +76,7 @@ JOBS = (
         "a tile holds what it holds while its clock enable is 0; no part of the enable is too much",
         (*PYTEST, "tests/formal", "tests/rtl_mutation"),
         share=1,
+        minutes=5,
         needs=("yosys",),
     ),
     Job(
@@ -80,6 +84,7 @@ JOBS = (
         "the DMA engine, its registers and a tile can be synthesised; how large they are",
         ("-m", "tests.formal.area"),
         share=1,
+        minutes=8,
         needs=("yosys",),
     ),
     Job(
@@ -87,6 +92,7 @@ JOBS = (
         "lines, branches, toggles and every declared bin that tests of the RTL reach",
         ("-m", "tests.nightly.rtl_coverage", "{out}/rtl-coverage", "--jobs", "{jobs}"),
         share=5,
+        minutes=30,
         needs=("compiler",),
     ),
     Job(
@@ -94,6 +100,7 @@ JOBS = (
         "no hazard in any compiled model",
         ("-m", "benchmarks.hazards"),
         share=2,
+        minutes=8,
         needs=("corpus",),
     ),
     *(
@@ -102,6 +109,7 @@ JOBS = (
             f"bounds of benchmarks/{name}.py",
             ("-m", f"benchmarks.{name}"),
             share=1,
+            minutes=4,
             needs=needs,
         )
         for name, needs in (

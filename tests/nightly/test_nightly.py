@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ def test_time_that_is_left_is_for_those_behind() -> None:
     assert next(times) == pytest.approx(100, abs=1)
     assert next(times) == pytest.approx(150, abs=1)
     assert next(times) == pytest.approx(300, abs=1)
+
+
+def test_a_job_that_has_an_end_of_its_own_has_the_time_for_it() -> None:
+    jobs = [job("one", ""), replace(job("two", ""), minutes=3), job("three", "")]
+    times = nightly.shares(jobs, 60)
+    assert [next(times) for _ in jobs] == pytest.approx([20, 180, 60], abs=1)
 
 
 def night(out: Path, jobs: list[Job], monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
