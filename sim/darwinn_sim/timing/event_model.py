@@ -358,6 +358,8 @@ def _rates(chip_parameters: ChipDescription, host: HostLink | None) -> Records[p
     for name in ChipDescription.parameters():
         if name in (parts.Rates.dtype.names or ()):
             rates[name] = int(getattr(chip_parameters, name).value)
+    waiting = int(chip_parameters.result_queue_words.value)
+    rates["result_queue_cycles"] = waiting // rates["result_words_per_cycle"]
     if host:
         for name, speed in (
             ("link_in_time", host.bytes_per_second_in),

@@ -88,7 +88,7 @@ UNREACHABLE = -1
 
 class Rates(Record):
     """Parameters of chip and link as the kernels use them; ``link_*_time`` in 1/``LINK_UNITS``
-    cycles per byte.
+    cycles per byte, ``result_queue_cycles`` those in which the words of the queue are written.
     """
 
     ring_bytes_per_cycle: int
@@ -98,7 +98,7 @@ class Rates(Record):
     wide_to_narrow_words_per_cycle: int
     mesh_words_per_cycle: int
     result_words_per_cycle: int
-    result_queue_words: int
+    result_queue_cycles: int
     result_cycles: int
     drain_cycles: int
     row_write_cycles: int
