@@ -6,7 +6,8 @@ from darwinn_sim.isa.codes import ScalarUnit
 from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.timing import chip_units, ring_units, stations, tile_units
 from darwinn_sim.timing.machine import apply_effects, forget
-from darwinn_sim.timing.state import NEVER, Machine
+from darwinn_sim.timing.state import Machine
+from darwinn_sim.timing.turns import NEVER, WORD, end_cycle, first_word, lowest, next_cycle, words
 from darwinn_sim.units.tables import Tables
 
 QUIET, SPANS_FULL, FAULT, LATE, STEPS_USED = range(5)
@@ -21,44 +22,47 @@ def run(machine: Machine, tables: Tables, limit: int) -> int:
     """Run until one of the reasons above."""
     clock = machine.clock[0]
     while True:
-        now = NEVER
-        for group in range(stations.GROUPS):
-            now = min(now, machine.group_wake[group])
+        now = next_cycle(machine.turns, clock.now)
         reason = _reason_to_stop(machine, now, limit)
         if reason != _NONE:
             return reason
         clock.now = now
-        for senders in range(2):
-            for group in range(stations.GROUPS):
-                if machine.group_wake[group] <= now:
-                    _group_turns(machine, group, senders, tables)
+        first = first_word(machine.turns, now)
+        for word in range(words(machine.turns)):
+            _turns(machine, first, word, tables)
         apply_effects(machine)
+        end_cycle(machine.turns, now)
 
 
 @inner
-def _group_turns(machine: Machine, group: int, senders: int, tables: Tables) -> None:
-    """Turns of all stations of a group that are due, but for those of the ring's senders, which
-    come after all others (``senders``: 1), and with them the ring itself.
+def _turns(machine: Machine, first: int, word: int, tables: Tables) -> None:
+    """Turns of a word of the stations that are due, in order; the first such word is ``first``.
+
+    One that is given a turn in this cycle meanwhile has it if it comes later.
     """
-    now = machine.clock[0].now
-    first = group * stations.GROUP_STATIONS
-    machine.group_wake[group] = NEVER
-    for index in range(first, first + stations.GROUP_STATIONS):
-        wake = machine.wake[index]
-        sends = index - first == stations.SENDER or group == stations.RING_GROUP
-        if wake > now or sends != senders:
-            machine.group_wake[group] = min(machine.group_wake[group], wake)
-            continue
-        # Its turn gives it its next one, in the group's earliest too.
-        machine.wake[index] = NEVER
-        if machine.stations[index].waits_on >= 0:
-            forget(machine, index)
-        if group == stations.CHIP_GROUP:
-            _chip_turn(machine, index, tables)
-        elif group == stations.RING_GROUP:
-            ring_units.arrive(machine)
-        else:
-            _tile_turn(machine, index, tables)
+    due = machine.turns.due[first + word]
+    while due:
+        number = lowest(due)
+        machine.turns.due[first + word] &= ~(1 << number)
+        index = machine.turns.order[word * WORD + number]
+        if machine.turns.wake[index] == machine.clock[0].now:
+            _turn(machine, index, tables)
+        due = machine.turns.due[first + word] & (-2 << number)
+
+
+@inner
+def _turn(machine: Machine, index: int, tables: Tables) -> None:
+    """A station's turn, which gives it its next one."""
+    machine.turns.wake[index] = NEVER
+    if machine.stations[index].waits_on >= 0:
+        forget(machine, index)
+    group = index // stations.GROUP_STATIONS
+    if group == stations.CHIP_GROUP:
+        _chip_turn(machine, index, tables)
+    elif group == stations.RING_GROUP:
+        ring_units.arrive(machine)
+    else:
+        _tile_turn(machine, index, tables)
 
 
 @inner

@@ -19,13 +19,14 @@ from darwinn_sim.kernel.structure import Records, numbers
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, lower
-from darwinn_sim.timing import engine, stations, transfers, waiting
+from darwinn_sim.timing import engine, stations, transfers, turns, waiting
 from darwinn_sim.timing import state as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
 from darwinn_sim.timing.host_buffers import HostBuffers
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.state import Machine
 from darwinn_sim.timing.stations import CAUSES, Cause
+from darwinn_sim.timing.turns import NEVER
 from darwinn_sim.units import tensor_reach
 from darwinn_sim.units.tensor_bounds import may_leave
 
@@ -164,8 +165,7 @@ class _Run:
             clock=_clock(),
             rates=_rates(self.chip, host),
             stations=_stations(),
-            wake=numbers(_first_turns()),
-            group_wake=numbers(np.zeros(stations.GROUPS, np.int64)),
+            turns=turns.new(_first_turns(), stations.TURN_ORDER),
             counters=numbers(np.zeros(stations.COUNTERS, np.int64)),
             runs=parts.Run.zeros(stations.COUNTERS),
             first_waiter=numbers(np.full(stations.COUNTERS, -1, np.int64)),
@@ -173,7 +173,7 @@ class _Run:
             causes=stations.causes(),
             usage=np.zeros((stations.STATIONS, CAUSES), np.int64),
             by_instruction=np.zeros((instructions, CAUSES), np.int64),
-            executions=np.tile(np.array([0, parts.NEVER, -1]), (instructions, 1)),
+            executions=np.tile(np.array([0, NEVER, -1]), (instructions, 1)),
             tile_queue=_tile_queues(),
             sides=parts.Sides.zeros(chip.TILES),
             flag_cycles=np.zeros((chip.TILES, parts.FLAG_CYCLES), np.int64),
@@ -346,11 +346,11 @@ def _stations() -> Records[parts.Station]:
 
 def _first_turns() -> NDArray[np.int64]:
     """Stations that look for work at the beginning: all but those that others start."""
-    turns = np.full((stations.GROUPS, stations.GROUP_STATIONS), parts.NEVER)
-    turns[stations.CHIP_GROUP, : stations.CHIP_STATIONS] = 0
-    turns[stations.FIRST_TILE_GROUP : stations.RING_GROUP, : stations.RECEIVE] = 0
-    turns[:, stations.WRITER][stations.FIRST_TILE_GROUP :] = parts.NEVER
-    return turns.reshape(-1)
+    first = np.full((stations.GROUPS, stations.GROUP_STATIONS), NEVER)
+    first[stations.CHIP_GROUP, : stations.CHIP_STATIONS] = 0
+    first[stations.FIRST_TILE_GROUP : stations.RING_GROUP, : stations.RECEIVE] = 0
+    first[:, stations.WRITER][stations.FIRST_TILE_GROUP :] = NEVER
+    return first.reshape(-1)
 
 
 def _rates(chip_parameters: ChipDescription, host: HostLink | None) -> Records[parts.Rates]:
@@ -358,6 +358,8 @@ def _rates(chip_parameters: ChipDescription, host: HostLink | None) -> Records[p
     for name in ChipDescription.parameters():
         if name in (parts.Rates.dtype.names or ()):
             rates[name] = int(getattr(chip_parameters, name).value)
+    waiting = int(chip_parameters.result_queue_words.value)
+    rates["result_queue_cycles"] = waiting // rates["result_words_per_cycle"]
     if host:
         for name, speed in (
             ("link_in_time", host.bytes_per_second_in),
@@ -402,7 +404,7 @@ def _layer_timing(
     per_run = machine.by_instruction[members, Cause.BUSY] // np.maximum(runs[:, 0], 1)
     return LayerTiming(
         number=layer.number,
-        start=int(runs[executed, 1].min(initial=parts.NEVER)) if executed.any() else -1,
+        start=int(runs[executed, 1].min(initial=NEVER)) if executed.any() else -1,
         end=int(runs[executed, 2].max(initial=-1)),
         cycles=machine.by_instruction[members].sum(axis=0),
         busiest=int(per_run[executed].max(initial=0)),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from darwinn_sim import chip
 from darwinn_sim.kernel import sync
 from darwinn_sim.kernel.compiled import inner
-from darwinn_sim.timing import rates, stations
+from darwinn_sim.timing import rates, stations, turns
 from darwinn_sim.timing.state import NO_INSTRUCTION, Machine
 from darwinn_sim.timing.stations import Cause
 
@@ -166,9 +166,7 @@ def grow(machine: Machine, counter: int, cycles: int, rate: int) -> None:
 @inner
 def wake_at(machine: Machine, index: int, cycle: int) -> None:
     """Give a station its next turn in ``cycle``."""
-    machine.wake[index] = cycle
-    group = index // stations.GROUP_STATIONS
-    machine.group_wake[group] = min(machine.group_wake[group], cycle)
+    turns.give(machine.turns, index, cycle)
 
 
 @inner
@@ -186,6 +184,13 @@ def book(machine: Machine, index: int, until: int) -> None:
 @inner
 def busy(machine: Machine, index: int, cycles: int) -> None:
     """Work from now on for ``cycles``, and have the next turn then."""
+    work(machine, index, cycles)
+    wake_at(machine, index, machine.clock[0].now + cycles)
+
+
+@inner
+def work(machine: Machine, index: int, cycles: int) -> None:
+    """Work from now on for ``cycles``."""
     now = machine.clock[0].now
     book(machine, index, now)
     station = machine.stations[index]
@@ -193,7 +198,6 @@ def busy(machine: Machine, index: int, cycles: int) -> None:
     if station.instruction >= 0:
         machine.by_instruction[station.instruction, _BUSY] += cycles
     station.mark = now + cycles
-    wake_at(machine, index, now + cycles)
 
 
 @inner

@@ -26,12 +26,14 @@ from darwinn_sim.timing.machine import (
     tile_counters,
     wait,
     wake_at,
+    work,
 )
 from darwinn_sim.timing.places import check_first_row, check_first_words, stays
 from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, skip
-from darwinn_sim.timing.state import NEVER, NO_INSTRUCTION, Machine
+from darwinn_sim.timing.state import NO_INSTRUCTION, Machine
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.timing.tile_units import begin, end_turn
+from darwinn_sim.timing.turns import NEVER
 from darwinn_sim.units import mesh_bus, ring_bus
 from darwinn_sim.units.memories import NARROW_WORDS
 from darwinn_sim.units.tables import Tables
@@ -189,13 +191,14 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     _make_room(machine, counters + stations.ROWS_POPPED + channel)
     produced = ring_bus.step_consumer(station, parameters)
     effect(machine, counters + TileFlag.RING_BUS_READ_A + channel, produced)
-    busy(machine, index, 1)
+    work(machine, index, 1)
     if not is_watched(station.first.begins, parameters.watchers, -1):
         station.ready = 1
-        if not station.first.done and machine.counters[arrived] <= station.total:
-            # The next turn would only find that the next row has not arrived.
-            machine.wake[index] = NEVER
-            wait(machine, index, arrived, station.total + 1)
+    if station.ready and not station.first.done and machine.counters[arrived] <= station.total:
+        # The next turn would only find that the next row has not arrived.
+        wait(machine, index, arrived, station.total + 1)
+    else:
+        wake_at(machine, index, machine.clock[0].now + 1)
     if station.first.done:
         complete(machine, index, counters + stations.COMPLETED + unit)
 
@@ -460,7 +463,7 @@ def _end_mesh(machine: Machine, sender: int, receiver: int, link: int, tile: int
         wake_at(machine, sender, end)
     elif station.done:
         station.cause = _MESH
-        machine.wake[sender] = NEVER
+        machine.turns.wake[sender] = NEVER
     elif other.done:
         other.cause = _MESH
-        machine.wake[receiver] = NEVER
+        machine.turns.wake[receiver] = NEVER

@@ -14,8 +14,8 @@ from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.state import QueueEntry
 from darwinn_sim.kernel.structure import Int32, Numbers, Record, Records
 from darwinn_sim.timing import stations
+from darwinn_sim.timing.turns import Turns
 
-NEVER = np.iinfo(np.int64).max
 NO_INSTRUCTION = -1
 
 
@@ -88,7 +88,7 @@ UNREACHABLE = -1
 
 class Rates(Record):
     """Parameters of chip and link as the kernels use them; ``link_*_time`` in 1/``LINK_UNITS``
-    cycles per byte.
+    cycles per byte, ``result_queue_cycles`` those in which the words of the queue are written.
     """
 
     ring_bytes_per_cycle: int
@@ -98,7 +98,7 @@ class Rates(Record):
     wide_to_narrow_words_per_cycle: int
     mesh_words_per_cycle: int
     result_words_per_cycle: int
-    result_queue_words: int
+    result_queue_cycles: int
     result_cycles: int
     drain_cycles: int
     row_write_cycles: int
@@ -208,7 +208,6 @@ class Sides(Record):
 class Machine(NamedTuple):
     """All arrays of a run.
 
-    ``wake`` is the cycle of each station's next turn, ``group_wake`` the earliest of each group.
     ``flag_cycles`` holds, for each tile, the cycles in which results that add to flag 0 are
     written; ``reserved`` the rows sent to each ring FIFO and the bytes sent to each stream.
     ``steps`` is the present block of the core's trace; ``sides`` is indexed by tile,
@@ -218,8 +217,7 @@ class Machine(NamedTuple):
     clock: Records[Clock]
     rates: Records[Rates]
     stations: Records[Station]
-    wake: Numbers
-    group_wake: Numbers
+    turns: Turns
     counters: Numbers
     runs: Records[Run]
     first_waiter: Numbers

@@ -199,3 +199,15 @@ def causes() -> NDArray[np.int64]:
         Cause.FENCE
     )
     return table
+
+
+def _turn_order() -> NDArray[np.int64]:
+    every = np.arange(STATIONS)
+    last = (every % GROUP_STATIONS == SENDER) | (every // GROUP_STATIONS == RING_GROUP)
+    return np.concatenate([every[~last], every[last]])
+
+
+TURN_ORDER: Final = _turn_order()
+"""Stations in the order of their turns in a cycle: who sends on the ring comes after all others,
+and the ring behind that.
+"""

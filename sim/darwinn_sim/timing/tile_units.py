@@ -245,9 +245,7 @@ def _has_room(machine: Machine, station: Station, tables: Tables, cycle: int) ->
 @inner
 def _room_from(machine: Machine, station: Station) -> int:
     """The cycle from which a run can end; ``total`` is the one from which no result waits."""
-    rates = machine.rates[0]
-    waiting = rates.result_queue_words // rates.result_words_per_cycle
-    return station.total - waiting
+    return station.total - machine.rates[0].result_queue_cycles
 
 
 @inner
@@ -309,16 +307,21 @@ def _queue_results(
     writer = machine.stations[index - stations.TENSOR + stations.WRITER]
     per_cycle = machine.rates[0].result_words_per_cycle
     first = max(cycle + 1 + machine.rates[0].result_cycles, station.total)
-    station.total = first + (words + per_cycle - 1) // per_cycle
     plan = tables.tensor_plan
     place = plan.place[station.row]
-    for k in range(words):
+    # The cycle of the word, and how many more there is time for in it.
+    at, left = first, per_cycle
+    for _ in range(words):
         if tensor_unit.lacks_place(station, place):
             check(machine, index, False, state.FAULT_RESULT_COUNT, station.words)
             return
         if tensor_unit.step_result(station, plan, place):
-            machine.flag_cycles[tile, writer.queued % FLAG_CYCLES] = first + k // per_cycle
+            machine.flag_cycles[tile, writer.queued % FLAG_CYCLES] = at
             writer.queued += 1
+        left -= 1
+        if left == 0:
+            at, left = at + 1, per_cycle
+    station.total = at + int(left < per_cycle)
     writer.elements += words
     machine.usage[index - stations.TENSOR + stations.WRITER, _BUSY] += station.total - first
     if writer.taken < writer.queued:

@@ -10,8 +10,7 @@ starts or ends, or lanes or zero points change.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from darwinn_formats.limits import limits
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import entry, inner
-from darwinn_sim.kernel.structure import Record, Records
+from darwinn_sim.kernel.structure import Numbers, Record, Records, numbers
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
 
@@ -66,6 +65,7 @@ class _Walks(Record):
 
 
 _HALF_PIXEL = 64
+_NONE = -1
 
 
 def most_elements(traversal: NDArray[np.void]) -> int:
@@ -84,56 +84,52 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
 
     Raises ``PlanTooLong``.
     """
-    place = Place.zeros(len(instructions))
-    states = _Walks.zeros(1)[0]
     budget = min(MAX_PLAN_BYTES, limits().memory)
     first: dict[bytes, int] = {}
     like = [first.setdefault(key, row) for row, key in enumerate(_keys(instructions))]
     if not first:
         return _EMPTY
-    most = {row: _most(instructions[row]) for row in first.values()}
-    iterations, segments, words = _room(list(most.values()), budget)
-    operand, granule = np.zeros(iterations, np.int32), np.zeros(iterations, np.int16)
-    segment = Segment.zeros(segments)
-    address, flag = np.zeros(words, np.int32), np.zeros(words, np.uint8)
-    total = np.zeros(3, np.int64)
-    for row, same in enumerate(like):
-        if same != row:
-            place[row] = place[same]
-            continue
-        if budget < 0 or max(most[row]) > MAX_ITERATIONS:
-            raise PlanTooLong(row)
-        main, writes = most[row]
-        i, s, w = total.tolist()
-        walk = operand[i : i + main], granule[i : i + main], segment[s : s + main]
-        results = address[w : w + writes], flag[w : w + writes]
-        counts = np.array(
-            [
-                *_walk(instructions[row], states, *walk),
-                _walk_writes(instructions[row], states, *results),
-            ]
-        )
-        for k, name in enumerate(("iteration", "segment", "write")):
-            place[row][name] = total[k]
-            place[row][name + "s"] = counts[k]
-        total += counts
-        budget -= int(counts @ _BYTES_OF_COUNTS)
+    most = np.zeros((len(instructions), 2), np.int64)
+    for row in first.values():
+        most[row] = _most(instructions[row])
+    iterations, segments, words = _room(most, budget)
+    room = TensorPlan(
+        place=Place.zeros(len(instructions)),
+        operand=np.zeros(iterations, np.int32),
+        granule=np.zeros(iterations, np.int16),
+        segment=Segment.zeros(segments),
+        write_address=np.zeros(words, np.int32),
+        write_flag=np.zeros(words, np.uint8),
+    )
+    total = numbers(np.zeros(3, np.int64))
+    rows = cast("Records[Parameters]", instructions), numbers(np.array(like))
+    too_long = _walk_all(*rows, most, budget, _Walks.zeros(1), room, total)
+    if too_long != _NONE:
+        raise PlanTooLong(too_long)
     i, s, w = total.tolist()
-    return TensorPlan(place, operand[:i], granule[:i], segment[:s], address[:w], flag[:w])
+    return TensorPlan(
+        place=room.place,
+        operand=room.operand[:i],
+        granule=room.granule[:i],
+        segment=room.segment[:s],
+        write_address=room.write_address[:w],
+        write_flag=room.write_flag[:w],
+    )
 
 
-def _most(instruction: NDArray[np.void]) -> tuple[int, int]:
-    """Iterations and written words that an instruction can have."""
-    return most_elements(instruction["main"]), most_elements(instruction["narrow_write"])
+def _most(instruction: NDArray[np.void]) -> list[int]:
+    """Iterations and written words that an instruction can have; above the limit, any number."""
+    walks = instruction["main"], instruction["narrow_write"]
+    return [min(most_elements(walk), MAX_ITERATIONS + 1) for walk in walks]
 
 
-def _room(most: Sequence[tuple[int, int]], budget: int) -> list[int]:
+def _room(most: NDArray[np.int64], budget: int) -> list[int]:
     """Iterations, segments and words to have room for: what is not used takes no memory.
 
     The one that uses up the budget may go beyond it.
     """
     iterations, words = np.minimum(most, MAX_ITERATIONS).sum(axis=0)
-    bounds = budget // _BYTES_OF_COUNTS + MAX_ITERATIONS
+    bounds = budget // np.array([_ITERATION_BYTES, _SEGMENT_BYTES, _WORD_BYTES]) + MAX_ITERATIONS
     found: list[int] = np.minimum([iterations, iterations, words], bounds).tolist()
     return found
 
@@ -163,8 +159,7 @@ def _keys(instructions: NDArray[np.void]) -> list[bytes]:
     return [walk.tobytes() for walk in walks]
 
 
-# Of an iteration, a segment and a written word.
-_BYTES_OF_COUNTS = np.array([6, Segment.dtype.itemsize, 5])
+_ITERATION_BYTES, _SEGMENT_BYTES, _WORD_BYTES = 6, Segment.dtype.itemsize, 5
 
 _EMPTY = TensorPlan(
     Place.zeros(1),
@@ -177,6 +172,57 @@ _EMPTY = TensorPlan(
 
 
 @entry
+def _walk_all(
+    instructions: Records[Parameters],
+    like: Numbers,
+    most: NDArray[np.int64],
+    budget: int,
+    states: Records[_Walks],
+    plan: TensorPlan,
+    total: Numbers,
+) -> int:
+    """Fill the plan for all instructions, each of which walks as the one with number ``like``.
+
+    ``total`` is what they have of iterations, segments and words. Returns the first one that
+    brings the program over a limit, or ``_NONE``.
+    """
+    for row in range(len(instructions)):
+        place = plan.place[row]
+        if like[row] != row:
+            same = plan.place[like[row]]
+            place.iteration, place.iterations = same.iteration, same.iterations
+            place.segment, place.segments = same.segment, same.segments
+            place.write, place.writes = same.write, same.writes
+            continue
+        main, writes = most[row]
+        if budget < 0 or main > MAX_ITERATIONS or writes > MAX_ITERATIONS:
+            return row
+        place.iteration, place.segment, place.write = total[0], total[1], total[2]
+        place.iterations, place.segments = _walk(
+            instructions[row],
+            states[0],
+            plan.operand[place.iteration : place.iteration + main],
+            plan.granule[place.iteration : place.iteration + main],
+            plan.segment[place.segment : place.segment + main],
+        )
+        place.writes = _walk_writes(
+            instructions[row],
+            states[0],
+            plan.write_address[place.write : place.write + writes],
+            plan.write_flag[place.write : place.write + writes],
+        )
+        total[0] += place.iterations
+        total[1] += place.segments
+        total[2] += place.writes
+        budget -= (
+            _ITERATION_BYTES * place.iterations
+            + _SEGMENT_BYTES * place.segments
+            + _WORD_BYTES * place.writes
+        )
+    return _NONE
+
+
+@inner
 def _walk(
     instruction: Parameters,
     states: _Walks,
@@ -340,7 +386,7 @@ def _next_zero_point(instruction: Parameters, row: int) -> int:
     return instruction.zero_point_base if row > instruction.zero_point_limit else row
 
 
-@entry
+@inner
 def _walk_writes(
     instruction: Parameters,
     states: _Walks,
