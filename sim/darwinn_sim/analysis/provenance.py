@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.analysis import operands
-from darwinn_sim.analysis.operands import Places, distinct, group_iterations
+from darwinn_sim.analysis.operands import Groups, Places, distinct
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.host.buffers import batches_of, layer_bytes
 from darwinn_sim.isa.grading import Assumption
@@ -161,7 +161,8 @@ def trace(
         accelerator.take(program)
     program = accelerator.load(inference)
     found = layers.find(program.chunks)
-    swept = sweeps(program.tables, operands.groups(program.tables))
+    groups = operands.groups(program.tables)
+    swept = sweeps(program.tables, operands.in_groups(program.tables, groups))
     most = 2 * _marks_beside(inference)
     windows = [found[first : first + most] for first in range(0, max(len(found), 1), most)]
     before = accelerator.chip.contents() if len(windows) > 1 else None
@@ -172,7 +173,7 @@ def trace(
         if number == len(windows):
             # A copy of all memories, where no run begins any more.
             before = None
-        runs.append(_MarkedRun(accelerator, caching, inference, found, window, swept))
+        runs.append(_MarkedRun(accelerator, caching, inference, found, window, swept, groups))
     reads = [run.reads() for run in runs]
     join = cache(Origin.__or__)
     return Provenance(
@@ -246,7 +247,9 @@ class _MarkedRun:
         found: Sequence[ComputedLayer],
         window: Sequence[ComputedLayer],
         swept: Sweeps,
+        groups: Groups,
     ) -> None:
+        self._groups = groups
         self._layers, self._window = found, window
         self._program = accelerator.load(inference)
         self._by_mark = _marked(window, _marks_beside(inference))
@@ -297,7 +300,7 @@ class _MarkedRun:
                 for tile in range(chip.TILES):
                     reader = (row * chip.TILES + tile) * KINDS
                     if met[reader + ACTIVATIONS, 0] & 1:
-                        first, last = self._groups(row, reader + MADE)
+                        first, last = self._made_in_groups(row, reader + MADE)
                         found[instruction, tile] = Reads(
                             activations=self._read_by(reader + ACTIVATIONS, layer),
                             parameters=self._read_by(reader + PARAMETERS, layer),
@@ -318,7 +321,7 @@ class _MarkedRun:
             self._origins[key] = replace(origin, layers=origin.layers - {layer.number})
         return self._origins[key]
 
-    def _groups(self, row: int, reader: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _made_in_groups(self, row: int, reader: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which operands of the first and of the last group have been made."""
         tables = self._program.tables
         if tables.tensor["opcode"][row] != MAC:
@@ -329,10 +332,8 @@ class _MarkedRun:
         if key not in self._made:
             is_made = np.zeros(int(place["iterations"]), np.bool_)
             is_made[made] = True
-            self._made[key] = (
-                is_made[group_iterations(tables, row)],
-                is_made[group_iterations(tables, row, last=True)],
-            )
+            first, last = self._groups[int(place["iteration"])]
+            self._made[key] = is_made[first], is_made[last]
         return self._made[key]
 
     def _made_by(self, data: bytes, known: bytes) -> Origin:
