@@ -21,7 +21,7 @@ from darwinn_sim.host.dma_trace import Transfer
 from darwinn_sim.host.driver import Driver
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
-from darwinn_sim.host.output_check import Elements, differing_output, unknown_output
+from darwinn_sim.host.output_check import Elements, differing_output, known_outputs, unknown_output
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
@@ -50,6 +50,7 @@ class RunResult:
     early), ``transfers`` the DMA trace in issue order, ``interrupts`` the host interrupts in order,
     ``tapped`` what the taps copied, ``statistics`` counts of what was executed. ``incomplete``: it
     stopped where a further chunk is awaited. ``hazards``: what has been found since power-up.
+    ``known``, of a run on marks: a 1 for each byte of an output whose mark is of the first half.
     """
 
     outputs: dict[str, bytes]
@@ -61,6 +62,7 @@ class RunResult:
     stopped: bool = False
     incomplete: bool = False
     hazards: tuple[Hazard, ...] = ()
+    known: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @cache
@@ -153,9 +155,9 @@ class Accelerator:
         """Power the chip up: its memories are lost. It runs in the order of ``schedule`` then."""
         self.power_ups += 1
         self._deferred: tuple[Executable, Mapping[str, bytes], int] | None = None
-        memory = HostMemory(strict=self.strict)
-        self.host = self.engine.power_up(memory)
-        self._driver = Driver(self.host, memory, seed=self.seed)
+        self._memory = HostMemory(strict=self.strict)
+        self.host = self.engine.power_up(self._memory)
+        self._driver = Driver(self.host, self._memory, seed=self.seed)
         self._driver.open()
         self._checked = CheckedPrograms()
         self._chip = Chip(
@@ -293,6 +295,9 @@ class Accelerator:
         wanted = Wanted(until, taps, progress, marking=marking)
         self._check(program or self.load(executable), number)
         run = self.engine.run_of(self.chip, program or self.load(executable), wanted)
+        if marking is not None:
+            # Shadows are a part of marks, and go through the memory of the host too.
+            self._memory.follow()
         request = self._driver.prepare(executable, inputs)
         before = self.chip.contents() if self.strict else None
         try:
@@ -346,6 +351,7 @@ class Accelerator:
             raise IncompleteProgram(len(program.chunks))
         stopped |= incomplete
         unknown = None
+        known = known_outputs(request) if run.observer.wanted.marking is not None else {}
         if not stopped and self._driver.poll():
             unknown = unknown_output(request)
         if unknown is not None and not self.strict:
@@ -361,6 +367,7 @@ class Accelerator:
             stopped,
             incomplete,
             self.found_hazards().found,
+            known,
         )
         return result, unknown
 

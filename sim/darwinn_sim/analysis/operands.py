@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -80,14 +81,25 @@ def _segments(tables: Tables, row: int) -> Records[Segment]:
     return tables.tensor_plan.segment[first : first + int(place["segments"])]
 
 
-def groups(tables: Tables) -> NDArray[np.uint8]:
-    """To which groups of results each iteration of the plan belongs (``marks.Marks.group``), of
-    instructions that multiply.
-    """
-    found = np.zeros(len(tables.tensor_plan.operand), np.uint8)
+Groups = Mapping[int, tuple[Places, Places]]
+"""Iterations of the first and of the last group of results, by where those of the instruction begin
+in the plan."""
+
+
+def groups(tables: Tables) -> Groups:
+    """The groups of the instructions that multiply; those that walk alike share theirs."""
     (rows,) = np.nonzero(tables.tensor["opcode"] == MAC)
     begins, which = np.unique(tables.tensor_plan.place["iteration"][rows], return_index=True)
-    for begin, row in zip(begins.tolist(), rows[which].tolist(), strict=True):
-        found[begin + group_iterations(tables, row)] |= np.uint8(marks.FIRST_GROUP)
-        found[begin + group_iterations(tables, row, last=True)] |= np.uint8(marks.LAST_GROUP)
-    return found
+    return {
+        begin: (group_iterations(tables, row), group_iterations(tables, row, last=True))
+        for begin, row in zip(begins.tolist(), rows[which].tolist(), strict=True)
+    }
+
+
+def in_groups(tables: Tables, found: Groups) -> NDArray[np.uint8]:
+    """To which groups each iteration of the plan belongs: bits of ``units.marks``."""
+    bits = np.zeros(len(tables.tensor_plan.operand), np.uint8)
+    for begin, (first, last) in found.items():
+        bits[begin + first] |= np.uint8(marks.FIRST_GROUP)
+        bits[begin + last] |= np.uint8(marks.LAST_GROUP)
+    return bits

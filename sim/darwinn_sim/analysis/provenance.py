@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.analysis import operands
-from darwinn_sim.analysis.operands import Places, distinct, group_iterations
+from darwinn_sim.analysis.operands import Groups, Places, distinct
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.host.buffers import batches_of, layer_bytes
 from darwinn_sim.isa.grading import Assumption
@@ -38,6 +38,7 @@ from darwinn_sim.units.marks import (
     PARAMETERS,
     PLACE_BITS,
     SCALES,
+    SECOND_HALF,
     Sweeps,
     new_marks,
 )
@@ -49,7 +50,8 @@ _STREAMED = 1 << 23
 """Bit of a parameter word that says which executable brought it; its place is below, in words."""
 
 MARKS = PARAMETER_MARK - 1
-"""Layers of a run have marks from 1 on, inputs those from the highest down."""
+"""Of each half. Layers of a run have marks from 1 on, first those of the first half; inputs have
+those from the highest of the first half down."""
 
 
 def no_places() -> Places:
@@ -140,7 +142,7 @@ def trace(
     assumptions: bool = True,
     program: LoweredProgram | None = None,
 ) -> Provenance:
-    """Run a model on marked data, once for every 250 layers or so.
+    """Run a model on marked data, once for every 500 layers or so.
 
     Args:
         caching: the executable that caches the model's parameters, or None.
@@ -159,8 +161,9 @@ def trace(
         accelerator.take(program)
     program = accelerator.load(inference)
     found = layers.find(program.chunks)
-    swept = sweeps(program.tables, operands.groups(program.tables))
-    most = MARKS - len(inference.input_layers)
+    groups = operands.groups(program.tables)
+    swept = sweeps(program.tables, operands.in_groups(program.tables, groups))
+    most = 2 * _marks_beside(inference)
     windows = [found[first : first + most] for first in range(0, max(len(found), 1), most)]
     before = accelerator.chip.contents() if len(windows) > 1 else None
     runs = []
@@ -170,7 +173,7 @@ def trace(
         if number == len(windows):
             # A copy of all memories, where no run begins any more.
             before = None
-        runs.append(_MarkedRun(accelerator, caching, inference, found, window, swept))
+        runs.append(_MarkedRun(accelerator, caching, inference, found, window, swept, groups))
     reads = [run.reads() for run in runs]
     join = cache(Origin.__or__)
     return Provenance(
@@ -204,11 +207,11 @@ _MADE = attrgetter("first", "last")
 
 
 class _Marker:
-    """Marks of the layers of a window, and what is noted in the run (``observer.Marking``)."""
+    """Marks of layers, and what is noted in the run (``observer.Marking``)."""
 
-    def __init__(self, tables: Tables, found: Sweeps, window: Sequence[ComputedLayer]) -> None:
-        mark = np.zeros(len(tables.tensor), np.uint8)
-        for number, layer in enumerate(window, 1):
+    def __init__(self, tables: Tables, found: Sweeps, by_mark: Mapping[int, ComputedLayer]) -> None:
+        mark = np.zeros(len(tables.tensor), np.uint16)
+        for number, layer in by_mark.items():
             mark[tables.row[list(layer.instructions)]] = number
         self.marks = new_marks(mark, found)
         self._parts: list[Places] = []
@@ -244,11 +247,16 @@ class _MarkedRun:
         found: Sequence[ComputedLayer],
         window: Sequence[ComputedLayer],
         swept: Sweeps,
+        groups: Groups,
     ) -> None:
+        self._groups = groups
         self._layers, self._window = found, window
         self._program = accelerator.load(inference)
-        self._marker = _Marker(self._program.tables, swept, window)
-        self._inputs = [layer.name for layer in inference.input_layers]
+        self._by_mark = _marked(window, _marks_beside(inference))
+        self._marker = _Marker(self._program.tables, swept, self._by_mark)
+        self._inputs = {
+            _mark_of_input(k): layer.name for k, layer in enumerate(inference.input_layers)
+        }
         self._words = [
             0 if each is None else -(-len(each.parameters) // WORD_BYTES)
             for each in (caching, inference)
@@ -257,7 +265,7 @@ class _MarkedRun:
             layer.name: bytes([_mark_of_input(k)]) * (layer_bytes(layer) * batches_of(inference))
             for k, layer in enumerate(inference.input_layers)
         }
-        memory = accelerator.chip.core["memory"]
+        core = accelerator.chip.core
         result = accelerator.run(
             _with_places(inference, _STREAMED),
             inputs,
@@ -266,28 +274,33 @@ class _MarkedRun:
             as_far_as_it_goes=True,
         )
         self.outputs = {
-            layer.name: self._made_by(_elements(layer, result.outputs[layer.name]))
+            layer.name: self._made_by(
+                _elements(layer, result.outputs[layer.name]),
+                _elements(layer, result.known[layer.name]),
+            )
             for layer in inference.output_layers
             if layer.name in result.outputs
         }
         self._ranges = self._marker.ranges()
         self._origins: dict[tuple[int, bytes, bytes], Origin] = {}
         self._made: dict[tuple[int, bytes], tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
-        octets = memory.view(np.uint8).reshape(-1, WORD_BYTES)
+        octets = core["memory"].view(np.uint8)
+        marks = _marks_of(octets, core["memory_written"].view(np.uint8)).reshape(-1, WORD_BYTES)
         # Words of results; numbers that the scalar core has computed hardly look like that.
-        self.scalar_core = self._of_words(memory[(octets == octets[:, :1]).all(axis=1)])
+        results = (marks == marks[:, :1]).all(axis=1)
+        self.scalar_core = self._of_words(core["memory"][results], marks[results])
 
     def reads(self) -> dict[tuple[int, int], Reads]:
         """What was seen, by instruction and tile."""
-        octets, tables = self._marker.marks.octets, self._program.tables
+        met, tables = self._marker.marks.met, self._program.tables
         found: dict[tuple[int, int], Reads] = {}
         for layer in self._layers:
             for instruction in layer.instructions:
                 row = int(tables.row[instruction])
                 for tile in range(chip.TILES):
                     reader = (row * chip.TILES + tile) * KINDS
-                    if octets[reader + ACTIVATIONS, 0] & 1:
-                        first, last = self._groups(row, reader + MADE)
+                    if met[reader + ACTIVATIONS, 0] & 1:
+                        first, last = self._made_in_groups(row, reader + MADE)
                         found[instruction, tile] = Reads(
                             activations=self._read_by(reader + ACTIVATIONS, layer),
                             parameters=self._read_by(reader + PARAMETERS, layer),
@@ -300,15 +313,15 @@ class _MarkedRun:
     def _read_by(self, reader: int, layer: ComputedLayer) -> Origin:
         """Makers of what was read, but for the layer itself. Tiles often read the same."""
         places = self._ranges.get(reader, no_places())
-        octets = self._marker.marks.octets[reader]
-        key = layer.number, octets.tobytes(), places.tobytes()
+        met = self._marker.marks.met[reader]
+        key = layer.number, met.tobytes(), places.tobytes()
         if key not in self._origins:
-            marks = np.flatnonzero(np.unpackbits(octets, bitorder="little"))
+            marks = np.flatnonzero(np.unpackbits(met, bitorder="little"))
             origin = self._origin(marks, _expanded(places))
             self._origins[key] = replace(origin, layers=origin.layers - {layer.number})
         return self._origins[key]
 
-    def _groups(self, row: int, reader: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _made_in_groups(self, row: int, reader: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which operands of the first and of the last group have been made."""
         tables = self._program.tables
         if tables.tensor["opcode"][row] != MAC:
@@ -319,35 +332,33 @@ class _MarkedRun:
         if key not in self._made:
             is_made = np.zeros(int(place["iterations"]), np.bool_)
             is_made[made] = True
-            self._made[key] = (
-                is_made[group_iterations(tables, row)],
-                is_made[group_iterations(tables, row, last=True)],
-            )
+            first, last = self._groups[int(place["iteration"])]
+            self._made[key] = is_made[first], is_made[last]
         return self._made[key]
 
-    def _made_by(self, data: bytes) -> Origin:
+    def _made_by(self, data: bytes, known: bytes) -> Origin:
         """Makers of an output; none if it is not all marks, so that something computed it."""
         if 0 in data and self._window[:1] == self._layers[:1]:
             return Origin()
-        return self._of_words(np.frombuffer(data + bytes(-len(data) % WORD_BYTES), "<u4"))
+        more = bytes(-len(data) % WORD_BYTES)
+        octets, written = (np.frombuffer(each + more, np.uint8) for each in (data, known))
+        return self._of_words(octets.view("<u4"), _marks_of(octets, written))
 
-    def _of_words(self, words: NDArray[np.uint32]) -> Origin:
-        """Makers of words: of each byte, or of a word of parameters."""
-        every = distinct(words)
-        of_parameters = every >> 24 == PARAMETER_MARK
+    def _of_words(self, words: NDArray[np.uint32], marks: NDArray[np.uint16]) -> Origin:
+        """Makers of words: of each byte, whose ``marks`` are given, or of a word of parameters."""
+        of_parameters = words >> 24 == PARAMETER_MARK
         return self._origin(
-            distinct(every[~of_parameters].view(np.uint8)),
-            every[of_parameters].astype(np.int64) & 0xFFFFFF,
+            distinct(marks.reshape(-1, WORD_BYTES)[~of_parameters].ravel()),
+            distinct(words[of_parameters]).astype(np.int64) & 0xFFFFFF,
         )
 
     def _origin(self, marks: NDArray[np.integer], places: Places) -> Origin:
         """Who has these marks; ``places`` of parameters, of both executables, ascending."""
-        inputs = {_mark_of_input(k): name for k, name in enumerate(self._inputs)}
-        made = {self._window[k - 1].number for k in marks.tolist() if 1 <= k <= len(self._window)}
+        met = marks.tolist()
         streamed = places[places >= _STREAMED] - _STREAMED
         return Origin(
-            frozenset(made),
-            frozenset(inputs[mark] for mark in marks.tolist() if mark in inputs),
+            frozenset(self._by_mark[mark].number for mark in met if mark in self._by_mark),
+            frozenset(self._inputs[mark] for mark in met if mark in self._inputs),
             # What is no place in the parameters was computed: a negative number.
             places[places < self._words[0]],
             streamed[streamed < self._words[1]],
@@ -356,6 +367,22 @@ class _MarkedRun:
 
 def _mark_of_input(number: int) -> int:
     return PARAMETER_MARK - 1 - number
+
+
+def _marks_beside(inference: Executable) -> int:
+    """Marks of each half that inputs leave."""
+    return MARKS - len(inference.input_layers)
+
+
+def _marked(window: Sequence[ComputedLayer], most: int) -> dict[int, ComputedLayer]:
+    """Layers by their marks, of which there are so many in each half."""
+    return {SECOND_HALF * (k // most) + k % most + 1: layer for k, layer in enumerate(window)}
+
+
+def _marks_of(octets: NDArray[np.uint8], written: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    """The marks of bytes with such shadows."""
+    halves = np.where(written, np.uint16(0), np.uint16(SECOND_HALF))
+    return octets.astype(np.uint16) | halves
 
 
 def _expanded(ranges: Places) -> Places:

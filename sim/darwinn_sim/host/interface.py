@@ -348,11 +348,11 @@ class HostInterface:
         return np.concatenate(parts) if parts else np.empty(0, np.uint8)
 
     def next_known(self, tag: int, limit: int) -> NDArray[np.bool_] | None:
-        """Strict mode: which bytes that :meth:`pull` would give now follow from written ones.
+        """Which bytes that :meth:`pull` would give now follow from written ones.
 
-        None in plain mode. Raises as :meth:`pull` does.
+        None where host memory does not follow them. Raises as :meth:`pull` does.
         """
-        if not self.memory.strict or self._paused:
+        if not self.memory.follows or self._paused:
             return None
         parts: list[NDArray[np.bool_]] = []
         for waiting in self._streams[DescriptorTag(tag)]:

@@ -78,8 +78,6 @@ class Region:
             self.storage[start:end] = _guard_pattern(start, end - start)
         self.written = np.zeros(self.storage.size, np.bool_) if track else None
         self.known: NDArray[np.bool_] | None = None
-        if track:
-            self.follow()
         self._bus_page: NDArray[np.intp] | None = None
         self._storage_page: NDArray[np.intp] | None = None
         if page_order is not None:
@@ -171,10 +169,12 @@ class BusMemory:
     """Memory of a host as a chip reaches it, by bus addresses.
 
     One who stands for a host defines ``read`` and ``write``. ``strict`` memory knows, besides,
-    which of its bytes have been written.
+    which of its bytes have been written; memory that ``follows``, which of them follow from written
+    ones.
     """
 
     strict = False
+    follows = False
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         """The ``size`` bytes at bus address ``address``, shape ``(size,)``."""
@@ -205,10 +205,16 @@ class HostMemory(BusMemory):
     """
 
     def __init__(self, *, strict: bool = False) -> None:
-        self.strict = strict
+        self.strict = self.follows = strict
         self._next = FIRST_BUS_ADDRESS
         self._bases: list[int] = []
         self._regions: dict[int, Region] = {}
+
+    def follow(self) -> None:
+        """Remember of all regions that are made from now on which of their bytes follow from
+        written ones, in plain mode too.
+        """
+        self.follows = True
 
     def allocate(
         self,
@@ -230,6 +236,8 @@ class HostMemory(BusMemory):
         if page_order is not None and not np.array_equal(np.sort(page_order), np.arange(pages)):
             raise ValueError(f"{name}: not an order of {pages} pages")
         region = Region(name, self._next, page_offset, size, page_order, self.strict)
+        if self.follows:
+            region.follow()
         # One page of nothing between regions: running off a guard page hits no memory at all.
         self._next = region.end + PAGE_BYTES
         insort(self._bases, region.base)
@@ -280,7 +288,7 @@ class HostMemory(BusMemory):
             _check_written(region, start, count)
 
     def known(self, address: int, size: int) -> NDArray[np.bool_]:
-        """Strict mode: which of ``size`` bytes at bus address ``address`` follow from written ones.
+        """Which of ``size`` bytes at bus address ``address`` follow from written ones.
 
         Raises ``MemoryFault`` outside the regions.
         """

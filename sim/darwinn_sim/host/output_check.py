@@ -39,6 +39,23 @@ def unknown_output(request: Request) -> Elements | None:
     return None
 
 
+def known_outputs(request: Request) -> dict[str, bytes]:
+    """For each byte of an output, as ``Driver.finish`` gives them, 1 if it follows from written
+    memory.
+    """
+    found: dict[str, bytes] = {}
+    for layer in request.executable.output_layers:
+        parts: list[bytes] = []
+        for batch in range(batches_of(request.executable)):
+            buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name, batch)
+            mapped = request.buffers.get(buffer)
+            known = None if mapped is None else mapped.region.payload_known
+            if known is not None:
+                parts.append(known[: layer_bytes(layer)].tobytes())
+        found[layer.name] = b"".join(parts)
+    return found
+
+
 def differing_output(
     executable: Executable, one: Mapping[str, bytes], other: Mapping[str, bytes]
 ) -> Elements | None:

@@ -131,6 +131,12 @@ def lower(
     return LoweredProgram(tables, programs, tuple(chunks), starts, entries, unpatched, assumed)
 
 
+def twin(program: LoweredProgram) -> LoweredProgram:
+    """The same program, to be linked to other buffers at the same time."""
+    tables = program.tables
+    return program._replace(tables=tables._replace(scalar=tables.scalar.copy()))
+
+
 def _require_explained(
     number: int, chunk: bytes, program: DecodedChunk, places: NDArray[np.intp] | None = None
 ) -> None:

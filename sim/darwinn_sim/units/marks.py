@@ -4,6 +4,10 @@ All units move bytes as ever, but what moves are marks. An input consists of its
 the parameters holds its place in them, and the tensor unit writes the mark of its instruction in
 place of results. What it reads is noted for each instruction and tile: which marks, and which
 places. A note is a number, and it does no harm to note a thing twice.
+
+A byte has room for few marks. There are twice as many, since the shadows of the memories
+(``kernel.state``) go wherever bytes go: the second half are those of bytes that are shadowed as
+what nothing has written.
 """
 
 from __future__ import annotations
@@ -24,6 +28,11 @@ from darwinn_sim.units.tensor_records import Parameters, Segment
 
 PARAMETER_MARK = 0xFF
 """Highest byte of a word of parameters; the others are its place."""
+
+SECOND_HALF = 0x100
+"""A mark is a byte, and this besides if it is one of the second half."""
+
+_MARKS = 2 * SECOND_HALF
 
 ACTIVATIONS, PARAMETERS, SCALES, MADE = range(4)
 """What a note is of: what is read from narrow memory, from wide memory, and from the scale/bias
@@ -136,38 +145,39 @@ class Marks(NamedTuple):
     """What is marked and noted: one ``marking``; the ``mark`` of each tensor instruction (0: none);
     the sweeps of the program, as in ``Sweeps``.
 
-    ``octets`` are the marks that each reader has met, a bit each; ``notes`` places, and ``recent``
-    some of them by their hash. ``noted`` rows with their ``content``: those of a tile's wide
-    memory, then those of its scale/bias buffer.
+    ``met`` are the marks that each reader has met, a bit each; ``notes`` places, and ``recent``
+    some of them by their hash. ``noted`` rows with their ``content`` and its ``shadow``: those of a
+    tile's wide memory, then those of its scale/bias buffer.
     """
 
     marking: Records[Marking]
-    mark: NDArray[np.uint8]
+    mark: NDArray[np.uint16]
     at: NDArray[np.int32]
     sweeps: Records[Sweep]
     reads: Records[Run]
     rows: Records[Run]
     writes: Records[Run]
     made: NDArray[np.int32]
-    octets: NDArray[np.uint8]
+    met: NDArray[np.uint8]
     notes: NDArray[np.int64]
     recent: NDArray[np.int64]
     noted: Records[Noted]
     content: NDArray[np.uint32]
+    shadow: NDArray[np.uint32]
 
 
 def no_marks() -> Marks:
     """For a run on data."""
-    octets, numbers = np.zeros(1, np.uint8), np.zeros(1, np.int64)
-    places, runs = np.zeros(1, np.int32), Run.zeros(1)
+    mark, numbers = np.zeros(1, np.uint16), np.zeros(1, np.int64)
+    places, runs, row = np.zeros(1, np.int32), Run.zeros(1), np.zeros((1, 1), np.uint32)
     return Marks(
-        *(Marking.zeros(1), octets, places, Sweep.zeros(1), runs, runs, runs, places),
+        *(Marking.zeros(1), mark, places, Sweep.zeros(1), runs, runs, runs, places),
         *(np.zeros((1, 1), np.uint8), numbers, numbers),
-        *(Noted.zeros(1), np.zeros((1, 1), np.uint32)),
+        *(Noted.zeros(1), row, row),
     )
 
 
-def new_marks(mark: NDArray[np.uint8], sweeps: Sweeps) -> Marks:
+def new_marks(mark: NDArray[np.uint16], sweeps: Sweeps) -> Marks:
     """Nothing is noted; there is room for what a sweep reads."""
     readers = len(mark) * chip.TILES * KINDS
     most = _most_notes(sweeps)
@@ -175,10 +185,11 @@ def new_marks(mark: NDArray[np.uint8], sweeps: Sweeps) -> Marks:
         Marking.zeros(1),
         mark,
         *sweeps,
-        np.zeros((readers, 32), np.uint8),
+        np.zeros((readers, _MARKS // 8), np.uint8),
         np.empty(max(2 * most, _ROOM), np.int64),
         np.full(_SLOTS, -1, np.int64),
         Noted.zeros(chip.TILES * ROWS),
+        np.zeros((chip.TILES * ROWS, chip.ROW_WORDS), np.uint32),
         np.zeros((chip.TILES * ROWS, chip.ROW_WORDS), np.uint32),
     )
     marks.marking["on"], marks.marking["most"] = 1, most
@@ -223,8 +234,8 @@ def note(
 ) -> None:
     """Note what a sweep reads. ``row`` and ``operands`` are those of the instruction."""
     reader = (row * chip.TILES + tile.number) * KINDS
-    marks.octets[reader, 0] |= np.uint8(1)
-    _note_words(tile.narrow, reader + ACTIVATIONS, sweep, marks)
+    marks.met[reader, 0] |= np.uint8(1)
+    _note_words(tile, reader + ACTIVATIONS, sweep, marks)
     _note_made(tile.narrow, reader + MADE, sweep, operands, marks)
     _note_rows(core, tile, parameters, reader + PARAMETERS, sweep, marks)
     for k in range(2 if sweep.outputs else 0):
@@ -232,24 +243,24 @@ def note(
             buffer_row = 2 * k + scale_half(unit, parameters)
             base = chip.LANES * buffer_row
             words = tile.scale_bias[base : base + chip.LANES]
-            buffer_row += chip.WIDE_ROWS
+            written = tile.scale_bias_written[base : base + chip.LANES]
+            slot, lanes = tile.number * ROWS + chip.WIDE_ROWS + buffer_row, sweep.lanes
             # Nobody counts what is written to the buffer.
-            tile_number, lanes = tile.number, sweep.lanes
-            _note_row(tile_number, reader + SCALES, buffer_row, words, -1, ALL_PLANES, lanes, marks)
+            _note_row(slot, reader + SCALES, words, written, -1, ALL_PLANES, lanes, marks)
 
 
 @inner
-def _note_words(narrow: NDArray[np.uint32], reader: int, sweep: Sweep, marks: Marks) -> None:
+def _note_words(tile: state.Tile, reader: int, sweep: Sweep, marks: Marks) -> None:
     """Note the words of narrow memory that a sweep reads: neighbours are often alike."""
-    latest, latest_planes = np.uint32(0), 0
+    latest, latest_written, latest_planes = np.uint32(0), np.uint32(0), 0
     for number in range(sweep.reads, sweep.reads_end):
         run = marks.reads[number]
         k, end = run.first, run.first + run.count
         while k < end:
-            word = narrow[k]
-            if word != latest or run.planes & ~latest_planes:
-                latest, latest_planes = word, run.planes
-                _note_word(reader, word, run.planes, marks)
+            word, written = tile.narrow[k], tile.narrow_written[k]
+            if word != latest or written != latest_written or run.planes & ~latest_planes:
+                latest, latest_written, latest_planes = word, written, run.planes
+                _note_word(reader, word, written, run.planes, marks)
             k += 1
 
 
@@ -296,50 +307,55 @@ def _note_rows(
         for wide_row in range(run.first, run.first + run.count):
             base = row_base(core, tile, parameters, wide_row)
             words = tile.wide[base : base + chip.ROW_WORDS]
-            writes = tile.wide_writes
-            _note_row(tile.number, reader, wide_row, words, writes, run.planes, run.lanes, marks)
+            written = tile.wide_written[base : base + chip.ROW_WORDS]
+            slot, writes = tile.number * ROWS + wide_row, tile.wide_writes
+            _note_row(slot, reader, words, written, writes, run.planes, run.lanes, marks)
     marking.rows, marking.rows_end = sweep.rows, sweep.rows_end
     marking.reader, marking.writes = reader + 1, tile.wide_writes
 
 
 @inner
-def _note_word(reader: int, word: np.uint32, planes: int, marks: Marks) -> None:
+def _note_word(reader: int, word: np.uint32, written: np.uint32, planes: int, marks: Marks) -> None:
     """Note bytes of a word, or all of a word of parameters."""
     if word >> np.uint32(24) == PARAMETER_MARK:
         _tell(reader, int(word) & ((1 << PLACE_BITS) - 1), 1, marks)
     else:
-        _mark(reader, word, planes, marks)
+        _mark(reader, word, written, planes, marks)
 
 
 @inner
-def _mark(reader: int, word: np.uint32, planes: int, marks: Marks) -> None:
+def _mark(reader: int, word: np.uint32, written: np.uint32, planes: int, marks: Marks) -> None:
     for k in range(4):
         if planes >> k & 1:
-            octet = word >> np.uint32(8 * k) & np.uint32(0xFF)
-            bit = np.uint8(1) << np.uint8(octet & np.uint32(7))
-            marks.octets[reader, octet >> np.uint32(3)] |= np.uint8(bit)
+            mark = word >> np.uint32(8 * k) & np.uint32(0xFF)
+            if written >> np.uint32(8 * k) & np.uint32(0xFF) == 0:
+                mark |= np.uint32(SECOND_HALF)
+            bit = np.uint8(1) << np.uint8(mark & np.uint32(7))
+            marks.met[reader, mark >> np.uint32(3)] |= np.uint8(bit)
 
 
 @inner
 def _note_row(
-    tile: int,
+    slot: int,
     reader: int,
-    row: int,
     words: NDArray[np.uint32],
+    written: NDArray[np.uint32],
     writes: int,
     planes: int,
     lanes: int,
     marks: Marks,
 ) -> None:
-    """Note what a row holds, unless it has been noted and is as it was; ``writes``: how many rows
-    of its memory have been written (-1: that is not known).
+    """Note what a row holds, unless it has been noted and is as it was, number ``slot`` of all;
+    ``writes``: how many rows of its memory have been written (-1: that is not known).
     """
-    slot = tile * ROWS + row
-    known, content = marks.noted[slot], marks.content[slot]
+    known, content, shadow = marks.noted[slot], marks.content[slot], marks.shadow[slot]
     if (
         known.reader == reader + 1
         and known.lanes == lanes
-        and (0 <= writes == known.writes or same_row(words, content, lanes))
+        and (
+            0 <= writes == known.writes
+            or (same_row(words, content, lanes) and same_row(written, shadow, lanes))
+        )
     ):
         known.writes = writes
         if not planes & ~known.planes:
@@ -352,11 +368,12 @@ def _note_row(
         known.planes = planes
         for lane in range(lanes):
             content[lane] = words[lane]
+            shadow[lane] = written[lane]
     place = count = 0
     for lane in range(lanes):
         word = words[lane]
         if word >> np.uint32(24) != PARAMETER_MARK:
-            _mark(reader, word, planes, marks)
+            _mark(reader, word, written[lane], planes, marks)
             continue
         here = int(word) & ((1 << PLACE_BITS) - 1)
         if count and here == place + count:
@@ -398,15 +415,22 @@ def give_results(
 ) -> None:
     """The mark of the instruction in each byte of the results: into ``unit.rounded``."""
     octets = 257 if parameters.function & OUTPUT_16BIT else 1
-    unit.rounded[:lanes] = np.uint32(octets * marks.mark[row])
-    unit.lane_written[:lanes] = state.WRITTEN
+    unit.rounded[:lanes] = np.uint32(octets * (marks.mark[row] & 0xFF))
+    unit.lane_written[:lanes] = _written(marks.mark[row])
 
 
 @inner
 def write_results(tile: state.Tile, row: int, sweep: Sweep, marks: Marks) -> None:
     """The mark of the instruction in each byte of what a sweep writes."""
-    word = np.uint32(marks.mark[row]) * np.uint32(0x01010101)
+    word = np.uint32(marks.mark[row] & 0xFF) * np.uint32(0x01010101)
+    written = _written(marks.mark[row])
     for number in range(sweep.writes, sweep.writes_end):
         run = marks.writes[number]
         tile.narrow[run.first : run.first + run.count] = word
-        tile.narrow_written[run.first : run.first + run.count] = state.WRITTEN
+        tile.narrow_written[run.first : run.first + run.count] = written
+
+
+@inner
+def _written(mark: int) -> np.uint32:
+    """The shadow of a word of a mark."""
+    return np.uint32(0) if mark & SECOND_HALF else np.uint32(state.WRITTEN)

@@ -5,7 +5,7 @@ A kind that is given is never a guess: what does not tell stays ``unknown``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -46,17 +46,17 @@ class Facts:
     @cached_property
     def activations(self) -> Origin:
         """Where the operands from narrow memory come from."""
-        return reduce(Origin.__or__, (each.activations for each in self.reads.values()), Origin())
+        return _together(each.activations for each in self.reads.values())
 
     @cached_property
     def parameters(self) -> Origin:
         """Where the operands from wide memory come from."""
-        return reduce(Origin.__or__, (each.parameters for each in self.reads.values()), Origin())
+        return _together(each.parameters for each in self.reads.values())
 
     @cached_property
     def scales(self) -> Origin:
         """Where scales and biases come from."""
-        return reduce(Origin.__or__, (each.scales for each in self.reads.values()), Origin())
+        return _together(each.scales for each in self.reads.values())
 
     @property
     def has_parameters(self) -> bool:
@@ -78,6 +78,11 @@ class Facts:
         """Whether a block of results takes only its own channels."""
         (walk_, *_) = self.walks.values()
         return bool((walk_.block_reads != walk_.block_reads[0]).any())
+
+
+def _together(origins: Iterable[Origin]) -> Origin:
+    """Of all tiles; those that read the same share it, and it counts once."""
+    return reduce(Origin.__or__, dict.fromkeys(origins), Origin())
 
 
 def facts_of(found: Provenance, layer: ComputedLayer) -> Facts:

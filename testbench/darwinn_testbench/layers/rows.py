@@ -182,14 +182,15 @@ class _Rows:
             if found.stride is None:
                 yield "stride"
 
-    def _each_execution(self, layer: ComputedLayer, facts: Facts) -> Iterator[int]:
-        """The rows of a layer's instructions, once for each tile that executes them."""
+    def _executions(self, layer: ComputedLayer, facts: Facts) -> Iterator[tuple[int, int]]:
+        """The rows of a layer's instructions, and how many tiles execute each."""
         for instruction in layer.instructions:
-            row = int(self.tables.row[instruction])
-            yield from (row for tile in facts.reads if (instruction, tile) in self.found.reads)
+            tiles = sum((instruction, tile) in self.found.reads for tile in facts.reads)
+            yield int(self.tables.row[instruction]), tiles
 
     def _bytes_read(self, layer: ComputedLayer, facts: Facts) -> int:
-        return sum(self._words_read(row) for row in self._each_execution(layer, facts)) * WORD_BYTES
+        words = (tiles * self._words_read(row) for row, tiles in self._executions(layer, facts))
+        return WORD_BYTES * sum(words)
 
     def _words_read(self, row: int) -> int:
         """Words that an instruction reads; those that walk alike share a place in the plan."""
@@ -202,17 +203,16 @@ class _Rows:
 
     def _bytes_written(self, layer: ComputedLayer, facts: Facts) -> int:
         place = self.tables.tensor_plan.place
-        return sum(
-            WORD_BYTES * int(place[row]["writes"]) for row in self._each_execution(layer, facts)
-        )
+        words = (tiles * int(place[row]["writes"]) for row, tiles in self._executions(layer, facts))
+        return WORD_BYTES * sum(words)
 
     def _multiplications(self, layer: ComputedLayer, facts: Facts) -> int:
-        total = 0
         if facts.instruction["opcode"] != tensor_cells.MAC:
             return 0
-        for row in self._each_execution(layer, facts):
-            total += self._lanes(row) * int(self.tables.tensor[row]["products"])
-        return total
+        return sum(
+            tiles * self._lanes(row) * int(self.tables.tensor[row]["products"])
+            for row, tiles in self._executions(layer, facts)
+        )
 
     def _lanes(self, row: int) -> int:
         """Lanes that are in use in all iterations of an instruction together."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +19,7 @@ from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.completeness import incomplete_note
+from darwinn_sim.machine.lowering import LoweredProgram, lower, twin
 from darwinn_sim.timing import (
     CHIP_STATION_NAMES,
     TILE_STATION_NAMES,
@@ -27,7 +31,7 @@ from darwinn_sim.timing import (
 
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
-from darwinn_testbench.chip.model import choose_model, open_models
+from darwinn_testbench.chip.model import BoundModel, choose_model, open_models
 from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_bound
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
@@ -175,20 +179,22 @@ def profile(
     on_cpu = bound.on_cpu
     progress("timing", 0, None)
     chip = timing.chip_description(chip_name)
-    timed = timing.simulate(
-        bound.compiled.inference,
-        chip,
-        link_of(chip, host_name),
-        spans=True,
-        assumptions=assumptions,
-    )
-    assumed = [timed.program.assumptions]
-    viewed: Report[LayerRow] | None = None
-    if operations:
-        viewed = view_bound(
-            bound, model=model, assumptions=assumptions, program=timed.program, progress=progress
+    link = link_of(chip, host_name)
+    program = _lowered(bound, assumptions)
+    view = partial(view_bound, bound, model=model, assumptions=assumptions, program=twin(program))
+    with ThreadPoolExecutor(1) as beside:
+        # Kernels leave Python's lock to others, so that both have a core where there are two.
+        viewing = beside.submit(copy_context().run, view) if operations else None
+        timed = timing.simulate(
+            bound.compiled.inference,
+            chip,
+            link,
+            spans=True,
+            assumptions=assumptions,
+            program=program,
         )
-        assumed = [viewed.assumptions]
+        viewed = None if viewing is None else viewing.result()
+    assumed = [timed.program.assumptions if viewed is None else viewed.assumptions]
     names: Mapping[int, LayerName] = {}
     differing: Mapping[int, int] = {}
     if reference is not None:
@@ -224,6 +230,11 @@ def profile(
         figures={"model": model, "profile": figures, "assumptions": grading.merged(assumed)},
         message="; ".join(filter(None, notes)),
     )
+
+
+def _lowered(bound: BoundModel, assumptions: bool) -> LoweredProgram:
+    parts = bound.compiled.inference.instruction_bitstreams
+    return lower([bytes(part.bitstream) for part in parts], assumptions=assumptions)
 
 
 def queue_name(transfer: TimedTransfer) -> str:

@@ -20,10 +20,12 @@ from tensor_stimulus import instructions
 
 
 def group_addresses(tables: Tables, *, last: bool) -> list[int]:
-    """What the group takes; ``groups`` has to say the same of the plan's iterations."""
+    """What the group takes; ``in_groups`` has to say the same of the plan's iterations."""
     iterations = operands.group_iterations(tables, 0, last=last)
     bit = marks.LAST_GROUP if last else marks.FIRST_GROUP
-    assert np.flatnonzero(operands.groups(tables) & bit).tolist() == iterations.tolist()
+    groups = operands.groups(tables)
+    assert groups[0][last].tolist() == iterations.tolist()
+    assert np.flatnonzero(operands.in_groups(tables, groups) & bit).tolist() == iterations.tolist()
     addresses: list[int] = tables.tensor_plan.operand[iterations].tolist()
     if not last:
         assert operands.group_operands(tables, 0).tolist() == addresses

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_formats.darwinn import Buffer, Description, Executable, Layer, OutputLayer
-from darwinn_sim.host.output_check import Elements, differing_output, unknown_output
+from darwinn_sim.host.output_check import (
+    Elements,
+    differing_output,
+    known_outputs,
+    unknown_output,
+)
 from darwinn_testbench.compiler import compile_network, random_dense
 
 (MODEL,) = (
@@ -28,6 +33,7 @@ def test_what_is_not_tracked_or_not_mapped_is_no_error() -> None:
     assert unknown_output(request(None)) is None
     nothing: Any = SimpleNamespace(executable=MODEL, buffers={})
     assert unknown_output(nothing) is None
+    assert known_outputs(nothing) == {LAYER.name: b""}
 
 
 @pytest.mark.parametrize("places", [[0], [11], [3, 7]])
@@ -75,5 +81,10 @@ def test_every_layer_of_every_inference_is_looked_at(wrong: tuple[str, int] | No
     expected = None if wrong is None else Elements(wrong[0], 1, 1)
     given: Any = SimpleNamespace(executable=TWICE, buffers=buffers)
     assert unknown_output(given) == expected
+    known_bytes = {
+        name: bytes(one == other for one, other in zip(outputs[name], others[name], strict=True))
+        for name in outputs
+    }
+    assert known_outputs(given) == known_bytes
     found = differing_output(TWICE, outputs, {name: bytes(each) for name, each in others.items()})
     assert found == expected

@@ -13,7 +13,7 @@ from darwinn_sim.isa.codec import DecodeError, encode_operations
 from darwinn_sim.isa.fields import Field, Grade, Graded, Instruction
 from darwinn_sim.isa.table import BY_NAME, INSTRUCTIONS
 from darwinn_sim.machine import lowering
-from darwinn_sim.machine.lowering import lower, patch
+from darwinn_sim.machine.lowering import lower, patch, twin
 
 NEEDED: dict[str, dict[str, Any]] = {
     "TensorMac": {"partial_sum_read": 3},
@@ -245,6 +245,22 @@ def test_a_chunk_that_is_not_the_one_that_was_loaded_is_an_error(other: str) -> 
         body = body[:-16] + build([("Loop", {"count": 2, "body": 1})])
     with pytest.raises(DecodeError):
         patch(lowered, 0, frame(body))
+
+
+def test_twins_are_linked_on_their_own() -> None:
+    """What is written into one of them is not in the other."""
+    lowered, linked = (
+        frame(build([("Scalar", {"alu_op": 15, "alu_b": value})])) for value in (0, 77)
+    )
+    one = lower([lowered])
+    other = twin(one)
+    patch(other, 0, linked)
+    assert 77 in other.tables.scalar["alu_b"]
+    assert 77 not in one.tables.scalar["alu_b"]
+    patch(one, 0, linked)
+    patch(other, 0, lowered)
+    assert 77 in one.tables.scalar["alu_b"]
+    assert 77 not in other.tables.scalar["alu_b"]
 
 
 def test_no_instruction_is_forgotten() -> None:

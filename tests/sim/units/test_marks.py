@@ -27,11 +27,12 @@ OPERATIONS = (
     *(tensor_unit.MAC, tensor_unit.MAXIMUM, tensor_unit.SUM),
     tensor_unit.INTERPOLATE,
 )
-MARK = 77
+MARKS = (77, marks.SECOND_HALF + 77)
 BINS = (
     *OPERATIONS,
     *("held back", "never begun"),
-    *("marks", "places", "places from narrow memory", "places of scales"),
+    *("marks", "marks of both halves"),
+    *("places", "places from narrow memory", "places of scales"),
     *("made", "not made"),
     "makes room",
     "several segments at once",
@@ -53,23 +54,25 @@ def prepared(operation: str, case: Case, seed: int) -> Bench:
     bench = Bench([(operation, fields | {"tiles": 1})])
     random = np.random.default_rng(seed)
     for name in ("narrow", "wide", "scale_bias"):
-        bench.tiles[0][name] = memory(random, bench.tiles[0][name].size)
+        tile = bench.tiles[0]
+        tile[name] = memory(random, tile[name].size)
+        tile[f"{name}_written"].view(np.uint8)[:] = random.integers(0, 2, 4 * tile[name].size)
     for flag, value in flags.items():
         bench.tiles[0]["flags"][flag] = value
     return bench
 
 
-def new_marks(bench: Bench) -> Marks:
+def new_marks(bench: Bench, mark: int = MARKS[0]) -> Marks:
     """Nothing is noted; of each iteration that multiplies somebody asks what it reads."""
     tables = bench.program.tables
     asked = tables.tensor["opcode"][0] == MAC
     group = np.full(len(tables.tensor_plan.operand), asked, np.uint8)
-    return marks.new_marks(np.array([MARK], np.uint8), sweeps(tables, group))
+    return marks.new_marks(np.array([mark], np.uint16), sweeps(tables, group))
 
 
-def noted(bench: Bench, room: int) -> tuple[Noted, int]:
+def noted(bench: Bench, room: int, mark: int) -> tuple[Noted, int]:
     """What is noted, with so much room beside a segment's; how often it was taken out."""
-    seen = new_marks(bench)
+    seen = new_marks(bench, mark)
     seen = seen._replace(notes=seen.notes[: int(seen.marking["most"][0]) + room])
     notes: list[int] = []
     taken = 0
@@ -83,12 +86,28 @@ def noted(bench: Bench, room: int) -> tuple[Noted, int]:
         taken += 1
 
 
+def noted_as_slowly(
+    bench: Bench, operation: str, fields: dict[str, Any], mark: int, room: int
+) -> tuple[Noted, int]:
+    """What is noted, which the slow model notes too; it leaves the same in narrow memory."""
+    tile, halves = bench.tile(0), slow.halves_of(bench.tiles[0])
+    expected = slow.run(tile, halves, operation, fields, mark)
+    if expected.begun:
+        # It says that the instruction has been executed.
+        expected.activations.marks.add(0)
+    actual, taken = noted(bench, room, mark)
+    assert actual == expected
+    assert bench.tiles[0]["narrow"].tobytes() == bytes(tile.narrow)
+    assert slow.halves_of(bench.tiles[0]).narrow == halves.narrow
+    return expected, taken
+
+
 def found(seen: Marks, notes: list[int]) -> Noted:
     """As the slow model has it."""
-    octets = np.unpackbits(seen.octets, axis=1, bitorder="little")
-    result = Noted(begun=bool(octets[marks.ACTIVATIONS, 0]))
+    met = np.unpackbits(seen.met, axis=1, bitorder="little")
+    result = Noted(begun=bool(met[marks.ACTIVATIONS, 0]))
     memories = (result.activations, result.parameters, result.scales)
-    for each, bits in zip(memories, octets, strict=False):
+    for each, bits in zip(memories, met, strict=False):
         each.marks |= set(np.flatnonzero(bits).tolist())
     for note in notes:
         reader, place = divmod(note, 1 << marks.PLACE_BITS + marks.COUNT_BITS)
@@ -113,18 +132,16 @@ def test_what_is_read_is_noted() -> None:
     coverage = Coverage("marks", BINS)
 
     @constrained_random(400)
-    @given(programs(), st.integers(0, 1 << 32), st.sampled_from([0, 5, 10_000]))
-    def check(program: tuple[str, Case], seed: int, room: int) -> None:
+    @given(
+        programs(),
+        st.integers(0, 1 << 32),
+        st.sampled_from([0, 5, 10_000]),
+        st.sampled_from(MARKS),
+    )
+    def check(program: tuple[str, Case], seed: int, room: int, mark: int) -> None:
         operation, case = program
         bench = prepared(operation, case, seed)
-        tile = bench.tile(0)
-        expected = slow.run(tile, operation, case[0], MARK)
-        if expected.begun:
-            # It says that the instruction has been executed.
-            expected.activations.marks.add(0)
-        actual, taken = noted(bench, room)
-        assert actual == expected
-        assert bench.tiles[0]["narrow"].tobytes() == bytes(tile.narrow)
+        expected, taken = noted_as_slowly(bench, operation, case[0], mark, room)
         cover(coverage, operation, bench, expected)
         coverage.hit("makes room", when=taken > 0)
 
@@ -174,16 +191,12 @@ def test_what_is_written_is_read_as_it_is_by_then() -> None:
         st.integers(-2, 2).filter(bool),
         st.integers(-8, 8),
         st.integers(0, 1 << 32),
+        st.sampled_from(MARKS),
     )
-    def check(count: int, read: int, write: int, apart: int, seed: int) -> None:
+    def check(count: int, read: int, write: int, apart: int, seed: int, mark: int) -> None:
         fields = short_sums(count, read, write, apart)
         bench = prepared(tensor_unit.MAC, (fields, {}, {}), seed)
-        tile = bench.tile(0)
-        expected = slow.run(tile, tensor_unit.MAC, fields, MARK)
-        expected.activations.marks.add(0)
-        actual, _ = noted(bench, 10_000)
-        assert actual == expected
-        assert bench.tiles[0]["narrow"].tobytes() == bytes(tile.narrow)
+        noted_as_slowly(bench, tensor_unit.MAC, fields, mark, 10_000)
         begins = held_apart(count, read, write, apart)
         made = sweeps(bench.program.tables, np.zeros(count, np.uint8))
         assert np.cumsum(made.sweeps["segments"]).tolist() == [*begins[1:], count]
@@ -231,6 +244,8 @@ def cover(coverage: Coverage, operation: str, bench: Bench, expected: Noted) -> 
     coverage.hit("never begun", when=not expected.begun)
     coverage.hit("held back", when=expected.begun and bench.waiting)
     coverage.hit("marks", when=expected.parameters.marks)
+    halves = {mark // marks.SECOND_HALF for mark in expected.parameters.marks}
+    coverage.hit("marks of both halves", when=len(halves) == 2)
     coverage.hit("places", when=expected.parameters.places)
     coverage.hit("places from narrow memory", when=expected.activations.places)
     coverage.hit("places of scales", when=expected.scales.places)

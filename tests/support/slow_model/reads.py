@@ -1,14 +1,17 @@
 """What a tensor instruction reads, byte by byte, and the marks that it leaves as results.
 
 A word of narrow or wide memory whose highest byte is 0xFF is one of parameters, and read whole: the
-rest of it is its place. Of other words each byte is a mark.
+rest of it is its place. Of other words each byte is a mark. Those of the second half are told
+apart by another tile, which has a 1 in the place of each of their bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 from slow_model.memory import Tile
 from slow_model.sync import Watchers
 from slow_model.tensor_unit import (
@@ -28,6 +31,7 @@ from slow_model.tensor_unit import (
 from slow_model.traversal import walk
 
 PARAMETER = 0xFF
+SECOND_HALF = 256
 
 
 @dataclass
@@ -37,12 +41,12 @@ class Reads:
     marks: set[int] = field(default_factory=set)
     places: set[int] = field(default_factory=set)
 
-    def byte(self, word: bytes | bytearray, k: int) -> None:
+    def byte(self, word: bytes, halves: bytes, k: int) -> None:
         """Byte ``k`` of a word is read."""
         if word[3] == PARAMETER:
             self.places.add(int.from_bytes(word[:3], "little"))
         else:
-            self.marks.add(word[k])
+            self.marks.add(word[k] + SECOND_HALF * halves[k])
 
 
 @dataclass
@@ -58,12 +62,22 @@ class Noted:
     begun: bool = False
 
 
-def run(tile: Tile, operation: str, fields: Fields, mark: int) -> Noted:
+def halves_of(record: Any) -> Tile:
+    """The tile that tells marks of the second half apart, for a record of the engine's tile."""
+    kept = {name: record[name] for name in ("number", "flags", "coefficient", "lower_bound")}
+    second = {
+        name: np.array(record[f"{name}_written"].view(np.uint8) == 0)
+        for name in ("narrow", "wide", "scale_bias")
+    }
+    return Tile(kept | second)
+
+
+def run(tile: Tile, halves: Tile, operation: str, fields: Fields, mark: int) -> Noted:
     """Execute one instruction, as far as watchers let it: each result is the mark in each byte."""
     noted = Noted()
     watchers = Watchers(fields)
     reads, parameters = walk(fields, "narrow_read"), walk(fields, "parameter_read")
-    writes = iter(walk(fields, "narrow_write"))
+    writes, half_writes = (iter(walk(fields, "narrow_write")) for _ in range(2))
     zero_row = fields["zero_point_base"]
     ends = run_ends(fields)
     for i, element in enumerate(main_elements(fields)):
@@ -75,30 +89,33 @@ def run(tile: Tile, operation: str, fields: Fields, mark: int) -> Noted:
         if operation == INTERPOLATE:
             address += tap_offset(fields, element.index)
         for each in range(address, address + _width(operation, fields, count)):
-            noted.activations.byte(_word(tile, each), each % 4)
+            noted.activations.byte(_word(tile, each), _word(halves, each), each % 4)
         if operation == MAC and _is_made(_word(tile, address), address % 4):
             noted.made.add(i)
         for plane in _planes(operation, fields, parameters[i % len(parameters)].address):
-            for word in tile.row(plane // 4)[:count]:
-                noted.parameters.byte(word, plane % 4)
+            words, half_words = (each.row(plane // 4)[:count] for each in (tile, halves))
+            for word, half_word in zip(words, half_words, strict=True):
+                noted.parameters.byte(word, half_word, plane % 4)
         if operation == MAC and fields["load_parameter_zero_point"]:
-            _whole(noted.parameters, tile.row(zero_row)[:count])
+            _whole(noted.parameters, tile.row(zero_row)[:count], halves.row(zero_row)[:count])
             if fields["output_block_loop"] in element.ends:
                 zero_row += fields["zero_point_stride"]
                 if zero_row > fields["zero_point_limit"]:
                     zero_row = fields["zero_point_base"]
         keeps = fields["partial_sum_read"] in (2, 3)
         if ends[i] and (keeps or reduction_edges(fields, element.index)[1]):
-            half = 64 * scale_half(watchers)
-            for name, first in (("use_scales", half), ("apply_bias", 128 + half)):
+            row = 64 * scale_half(watchers)
+            for name, first in (("use_scales", row), ("apply_bias", 128 + row)):
                 if fields.get(name) and operation != INTERPOLATE:
-                    words = [
-                        tile.scale_bias[4 * k : 4 * k + 4] for k in range(first, first + count)
-                    ]
-                    _whole(noted.scales, words)
-            size = output_bytes(fields)
-            write_results(tile, fields, [int.from_bytes([mark] * size)] * count, writes)
+                    _whole(noted.scales, *(_scales(each, first, count) for each in (tile, halves)))
+            _write_octets(tile, fields, mark % SECOND_HALF, count, writes)
+            _write_octets(halves, fields, mark // SECOND_HALF, count, half_writes)
     return noted
+
+
+def _write_octets(tile: Tile, fields: Fields, octet: int, count: int, places: Any) -> None:
+    result = int.from_bytes([octet] * output_bytes(fields))
+    write_results(tile, fields, [result] * count, places)
 
 
 def _width(operation: str, fields: Fields, count: int) -> int:
@@ -123,10 +140,14 @@ def _planes(operation: str, fields: Fields, granule: int) -> range:
     return range(granule, granule + values * (1 + wide))
 
 
-def _whole(reads: Reads, words: Iterable[bytes | bytearray]) -> None:
-    for word in words:
+def _whole(reads: Reads, words: Iterable[bytes], halves: Iterable[bytes]) -> None:
+    for word, half_word in zip(words, halves, strict=True):
         for k in range(4):
-            reads.byte(word, k)
+            reads.byte(word, half_word, k)
+
+
+def _scales(tile: Tile, first: int, count: int) -> list[bytes]:
+    return [bytes(tile.scale_bias[4 * k : 4 * k + 4]) for k in range(first, first + count)]
 
 
 def _word(tile: Tile, address: int) -> bytes:

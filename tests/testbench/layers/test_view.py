@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -107,16 +108,34 @@ def test_streamed_parameters_are_told_from_cached_ones() -> None:
     assert cached.bytes == streamed.bytes
 
 
-def test_more_layers_than_marks_are_seen_in_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    sample, report = dense_view()
-    monkeypatch.setattr(provenance, "MARKS", 2)
-    (model,) = darwinn.load(dump(compile_network(sample))).models
+@pytest.mark.parametrize(("marks", "runs"), [(2, 2), (3, 1), (provenance.MARKS, 1)])
+def test_more_layers_than_marks_are_seen_in_several_runs(
+    marks: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the marks is that of the input; of the others there are two each."""
+    began: list[int] = []
+
+    class Counted(provenance._MarkedRun):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            began.append(len(began))
+
+    monkeypatch.setattr(provenance, "MARKS", marks)
+    monkeypatch.setattr(provenance, "_MarkedRun", Counted)
+    network = compile_network(random_dense((100, 70, 40, 12), 3))
+    (model,) = darwinn.load(dump(network)).models
     found = provenance.trace(model.caching, model.inference)
-    assert len(found.layers) == len(report.rows)
-    assert found.outputs["output"].layers == {1}
-    reads = [each for (k, _), each in found.reads.items() if k in found.layers[1].instructions]
-    assert reads
-    assert all(each.activations.layers == {0} for each in reads)
+    assert len(began) == runs
+    assert [each.number for each in found.layers] == [0, 1, 2]
+    assert found.outputs["output"].layers == {2}
+    for number in range(3):
+        instructions = found.layers[number].instructions
+        reads = [each for (k, _), each in found.reads.items() if k in instructions]
+        assert reads
+        for each in reads:
+            assert each.activations.layers == ({number - 1} if number else set())
+            assert each.activations.inputs == (set() if number else {"input"})
+            assert each.first.all() and each.last.all()
 
 
 def test_the_graph_has_a_line_for_each_thing_that_is_read() -> None:
