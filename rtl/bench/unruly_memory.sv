@@ -126,7 +126,6 @@ module unruly_memory
       host_memory_read(64'(read_request[reader].address) + 64'(word[reader]) * 64'(DataBytes),
                        32'(DataBytes), data, failed);
       if (m_axi_read.rid != reader && word[m_axi_read.rid] != '0) memory_saw(SawTurns);
-      if (failed) memory_saw(drawn[2] ? SawDecodeError : SawSlaveError);
       m_axi_read.rvalid <= 1'b1;
       m_axi_read.rid <= reader;
       m_axi_read.rdata <= data;
@@ -242,7 +241,6 @@ module unruly_memory
       m_axi_write.bvalid <= 1'b1;
       m_axi_write.bid <= answered;
       m_axi_write.bresp <= response(answer_failed[answered], drawn[5]);
-      if (answer_failed[answered]) memory_saw(drawn[5] ? SawWriteDecodeError : SawWriteSlaveError);
     end else if (m_axi_write.bready) begin
       m_axi_write.bvalid <= 1'b0;
     end
@@ -259,6 +257,14 @@ module unruly_memory
   always_ff @(posedge clk) begin
     for (int k = 0; k < Channels; k++) begin
       if (rst_n && held[k]) memory_saw((pauses[k] > 4 ? SawLongPause : SawPause) + k);
+    end
+    if (rst_n && m_axi_read.rvalid) begin
+      if (m_axi_read.rresp == SlaveError) memory_saw(SawSlaveError);
+      if (m_axi_read.rresp == DecodeError) memory_saw(SawDecodeError);
+    end
+    if (rst_n && m_axi_write.bvalid) begin
+      if (m_axi_write.bresp == SlaveError) memory_saw(SawWriteSlaveError);
+      if (m_axi_write.bresp == DecodeError) memory_saw(SawWriteDecodeError);
     end
   end
 

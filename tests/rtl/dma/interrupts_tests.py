@@ -295,11 +295,13 @@ class ByteStrobes(DmaTest):
 
 @pyuvm.test()
 class PausedBehindTheLastAnswer(DmaTest):
-    """DMA is not paused before the last write has been answered."""
+    """DMA is not paused before the last write has been answered; the interrupt behind that write
+    comes when the pause is over."""
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         model, dut = environment.registers, self.bench.dut
-        chosen = program(self.bench.random, [Descriptor(DescriptorTag.OUTPUT, WINDOW.base, 64)])
+        output = Descriptor(DescriptorTag.OUTPUT, WINDOW.base, 64)
+        chosen = program(self.bench.random, [output, interrupt(2)])
         await environment.prepare(chosen)
         environment.memory.hold_answers(True)
         await environment.issue(chosen)
@@ -316,5 +318,6 @@ class PausedBehindTheLastAnswer(DmaTest):
         environment.memory.hold_answers(False)
         await self.bench.cycles(20)
         assert await model.read("dma_paused") == 1
+        assert await model.read("sc_host_int_status") == 0, "an interrupt while DMA is paused"
         await model.write("dma_pause", 0)
         await environment.finish(chosen)
