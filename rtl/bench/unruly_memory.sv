@@ -1,7 +1,8 @@
 // Host memory as an AXI4 slave over C++ memory (DPI) that does whatever AXI4 lets it: words of bursts
 // of different identifiers in turn, answers in any order between identifiers, words of a write before
-// its address, either kind of error, pauses of each channel from one cycle to many. All of it is
-// drawn (`memory_draw`) and follows from the seed.
+// its address, addresses and words of writes that each wait for the other to be offered, either kind of
+// error, pauses of each channel from one cycle to many. All of it is drawn (`memory_draw`) and follows
+// from the seed.
 
 module unruly_memory
   import dma_pkg::*;
@@ -37,6 +38,10 @@ module unruly_memory
   localparam int SawEarlyWord = 1;  // a word before its address
   localparam int SawSlaveError = 2;
   localparam int SawDecodeError = 3;
+  localparam int SawWriteSlaveError = 4;
+  localparam int SawWriteDecodeError = 5;
+  localparam int SawPause = 6;  // plus the channel: it could go on and is paused, for a few cycles
+  localparam int SawLongPause = 11;  // for many
 
   localparam int Ids = 4;
   localparam int Channels = 5;  // AR, R, AW, W, B
@@ -121,7 +126,6 @@ module unruly_memory
       host_memory_read(64'(read_request[reader].address) + 64'(word[reader]) * 64'(DataBytes),
                        32'(DataBytes), data, failed);
       if (m_axi_read.rid != reader && word[m_axi_read.rid] != '0) memory_saw(SawTurns);
-      if (failed) memory_saw(drawn[2] ? SawDecodeError : SawSlaveError);
       m_axi_read.rvalid <= 1'b1;
       m_axi_read.rid <= reader;
       m_axi_read.rdata <= data;
@@ -176,8 +180,17 @@ module unruly_memory
       .pop_ready (writes),
       .pop_data  (written)
   );
-  assign m_axi_write.awready = address_room && !paused[2];
-  assign m_axi_write.wready = word_room && !paused[3];
+  // Each may wait for the other to be offered, however long that takes (A3.3.1).
+  logic address_awaits_word, word_awaits_address;
+  always_ff @(posedge clk) begin
+    if (!rst_n) {address_awaits_word, word_awaits_address} <= '0;
+    else if (m_axi_write.awvalid && m_axi_write.awready)
+      {address_awaits_word, word_awaits_address} <= drawn[7:6];
+  end
+  assign m_axi_write.awready = address_room && !paused[2] &&
+      (!address_awaits_word || m_axi_write.wvalid || word_waits);
+  assign m_axi_write.wready = word_room && !paused[3] &&
+      (!word_awaits_address || m_axi_write.awvalid || address_waits);
   assign writes = address_waits && word_waits && !ended && &answer_room;
 
   always_ff @(posedge clk) begin
@@ -233,8 +246,30 @@ module unruly_memory
     end
   end
 
+  logic [Channels-1:0] held;
+  assign held = {
+    answer_waits != '0 && !answers && (!m_axi_write.bvalid || m_axi_write.bready),
+    m_axi_write.wvalid && !m_axi_write.wready && word_room,
+    m_axi_write.awvalid && !m_axi_write.awready && address_room,
+    read_waits != '0 && !gives && (!m_axi_read.rvalid || m_axi_read.rready),
+    m_axi_read.arvalid && !m_axi_read.arready && &read_room
+  };
+  always_ff @(posedge clk) begin
+    for (int k = 0; k < Channels; k++) begin
+      if (rst_n && held[k]) memory_saw((pauses[k] > 4 ? SawLongPause : SawPause) + k);
+    end
+    if (rst_n && m_axi_read.rvalid) begin
+      if (m_axi_read.rresp == SlaveError) memory_saw(SawSlaveError);
+      if (m_axi_read.rresp == DecodeError) memory_saw(SawDecodeError);
+    end
+    if (rst_n && m_axi_write.bvalid) begin
+      if (m_axi_write.bresp == SlaveError) memory_saw(SawWriteSlaveError);
+      if (m_axi_write.bresp == DecodeError) memory_saw(SawWriteDecodeError);
+    end
+  end
+
   logic unused;
-  assign unused = &{1'b0, drawn[7:6], m_axi_read.arsize, m_axi_read.arburst, m_axi_write.awlen,
+  assign unused = &{1'b0, m_axi_read.arsize, m_axi_read.arburst, m_axi_write.awlen,
       m_axi_write.awsize, m_axi_write.awburst};
 
 endmodule : unruly_memory

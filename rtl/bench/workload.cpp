@@ -56,7 +56,7 @@ State state;
 
 // What unruly_memory.sv draws: xorshift64. It goes on when a workload is over.
 uint64_t memory_random = 1;
-uint64_t memory_seen[4] = {};
+uint64_t memory_seen[16] = {};
 
 // The byte that stands for a bus address, or nothing. A workload has few regions.
 uint8_t* byte_at(uint64_t address) {

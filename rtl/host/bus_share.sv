@@ -1,6 +1,6 @@
 // Puts the accesses of the instruction queue beside those of the DMA engine on one bus to host memory.
 // The DMA engine goes first; a request that is on the bus stays there until it is taken, and the words
-// of a write follow it before another's. Answers are told apart by their identifiers.
+// of a write stay together with it. Answers are told apart by their identifiers.
 
 module bus_share
   import dma_pkg::*;
@@ -44,14 +44,23 @@ module bus_share
   assign queue_read.rresp = m_axi_read.rresp;
   assign queue_read.rlast = m_axi_read.rlast;
 
-  // Writes: the queue has the bus from its address to its last word.
-  logic queue_writes, queue_wrote;
+  // Writes: the queue has the bus until its address and its last word have been taken, in any order.
+  logic queue_writes, queue_wrote, address_taken, words_taken, took_address, took_words;
   assign queue_writes = queue_wrote ||
       (queue_write.awvalid && !dma_write.awvalid && !dma_write.wvalid);
+  assign address_taken = took_address || (m_axi_write.awvalid && m_axi_write.awready);
+  assign words_taken = took_words ||
+      (m_axi_write.wvalid && m_axi_write.wready && m_axi_write.wlast);
   always_ff @(posedge clk) begin
-    if (!rst_n) queue_wrote <= 1'b0;
-    else
-      queue_wrote <= queue_writes && !(m_axi_write.wvalid && m_axi_write.wready && m_axi_write.wlast);
+    if (!rst_n) begin
+      queue_wrote  <= 1'b0;
+      took_address <= 1'b0;
+      took_words   <= 1'b0;
+    end else begin
+      queue_wrote  <= queue_writes && !(address_taken && words_taken);
+      took_address <= queue_writes && address_taken && !words_taken;
+      took_words   <= queue_writes && words_taken && !address_taken;
+    end
   end
 
   assign m_axi_write.awvalid = queue_writes ? queue_write.awvalid : dma_write.awvalid;

@@ -62,9 +62,11 @@ module chunk_queue
   logic [63:0] device_address;
   logic untold;  // chunks are done of which the host has not been told, nor is being told
   logic begins_write;
-  logic read_word, wrote_word, told;
+  logic read_word, wrote_word, written, told;
+  logic [$clog2(Words+1)-1:0] word;
   assign read_word = state == StateWords && m_axi_read.rvalid;
   assign wrote_word = m_axi_write.wvalid && m_axi_write.wready;
+  assign written = 32'(word) == 32'(Words) || (wrote_word && m_axi_write.wlast);
   assign told = state == StateAnswer && m_axi_write.bvalid;
   assign busy = state != StateIdle;
   assign idle = !busy && !untold;
@@ -139,7 +141,6 @@ module chunk_queue
   logic begins_read, simple, found, on_bus, reachable;
   logic [63:0] window_offset;
   logic [AddressBits-1:0] found_address, kept_address, bus_address;
-  logic [$clog2(Words+1)-1:0] word;
   logic failed;
   assign begins_write = untold && !stopped && !pause;
   assign begins_read = more && !begins_write;
@@ -174,7 +175,7 @@ module chunk_queue
       stale   <= 1'b0;
       next    <= '0;
     end else begin
-      stopped <= enabled && (stopped || unreachable || (got_entry && bad_entry) ||
+      stopped <= enabled && (stopped || (unreachable && !stale) || (got_entry && bad_entry) ||
           (told && !stale && m_axi_write.bresp[1]));
       stale <= busy && (stale || !enabled);
       if (!enabled) next <= '0;
@@ -189,14 +190,16 @@ module chunk_queue
         end
         StateLookup: state <= StateRequest;
         StateRequest: begin
+          word <= word + wrote_word;
           if (!reachable) state <= StateIdle;
-          else if (writes ? m_axi_write.awready : m_axi_read.arready) state <= StateWords;
+          else if (writes ? m_axi_write.awready : m_axi_read.arready)
+            state <= (writes && written) ? StateAnswer : StateWords;
         end
         StateWords: begin
           word   <= word + (read_word || wrote_word);
           failed <= failed || (read_word && m_axi_read.rresp[1]);
           if (read_ended) state <= StateIdle;
-          if (wrote_word && m_axi_write.wlast) state <= StateAnswer;
+          if (writes && written) state <= StateAnswer;
         end
         default: if (told) state <= StateIdle;
       endcase
@@ -217,15 +220,17 @@ module chunk_queue
   assign m_axi_write.awlen = 8'(Words - 1);
   assign m_axi_write.awsize = 3'(OffsetBits);
   assign m_axi_write.awburst = 2'b01;
-  assign m_axi_write.wvalid = state == StateWords && writes;
+  // Words do not wait for the address: a slave may wait for both (A3.3.1).
+  assign m_axi_write.wvalid = (m_axi_write.awvalid && 32'(word) != 32'(Words)) ||
+      (state == StateWords && writes);
   assign m_axi_write.wlast = 32'(word) == 32'(Words - 1);
   assign m_axi_write.bready = 1'b1;
 
   // A descriptor is several words of the bus, or a part of one; so is the status block, of which all
   // but the head is 0.
-  logic [31:0] head;  // when the address was taken
+  logic [31:0] head;  // before the address is offered
   logic [8*Bytes-1:0] status;
-  always_ff @(posedge clk) if (state != StateWords) head <= completed_head[31:0];
+  always_ff @(posedge clk) if (state == StateLookup) head <= completed_head[31:0];
   assign status = (8 * Bytes)'(head);
   if (Words > 1) begin : gen_words
     logic [8*(Bytes-DataBytes)-1:0] earlier;

@@ -437,6 +437,20 @@ _BUS = (
         Edit("bus_share.sv", "m_axi_write.wready && «m_axi_write.wlast»", "1'b1"),
     ),
     Property(
+        "assert_word_beside_its_address",
+        "a word is offered beside its address, for which memory may wait",
+        Edit(
+            "bus_share.sv",
+            "wvalid = queue_writes ? «queue_write.wvalid»",
+            "took_address && queue_write.wvalid",
+        ),
+    ),
+    Property(
+        "assert_engine_goes_first",
+        "where both have a request, the engine's goes first",
+        Edit("bus_share.sv", "queue_read.arvalid && («queue_asked || !dma_read.arvalid»)", "1'b1"),
+    ),
+    Property(
         "assert_answers_find_their_side",
         "answers go to the side that asked",
         Edit("bus_share.sv", "for_queue = m_axi_read.rid == «2'(ReadStreams)»", "2'd2"),
@@ -543,13 +557,9 @@ _CHUNKS = (
         Edit("chunk_queue.sv", "status = (8 * Bytes)'(«head»)", "completed_head[31:0]"),
     ),
     Property(
-        "assert_words_behind_their_address",
-        "words come when their address has been taken",
-        Edit(
-            "chunk_queue.sv",
-            "m_axi_write.wvalid = «state == StateWords» && writes",
-            "(state == StateWords || state == StateRequest)",
-        ),
+        "assert_words_with_their_address",
+        "a word of a write is offered from when its address is, for which memory may wait",
+        Edit("chunk_queue.sv", "(«m_axi_write.awvalid» && 32'(word) != 32'(Words)) ||", "1'b0"),
     ),
     Property(
         "assert_as_many_words_as_it_says",
@@ -568,7 +578,7 @@ _CHUNKS = (
     ),
     Property(
         "assert_head_in_the_block",
-        "the status block has the head of the moment in which its address is taken, and zeros",
+        "the status block has the head of the cycle before its address is offered, and zeros",
         Edit("chunk_queue.sv", "«completed_head[31:0]»", "32'(completed_head[15:0])"),
     ),
 )
@@ -959,7 +969,12 @@ PROOFS = (
         {"Tiles": 3},
         nightly=True,
     ),
-    Proof("bus_share", "bus_share_proof", _BUS, ("cover_both_read", "cover_both_write")),
+    Proof(
+        "bus_share",
+        "bus_share_proof",
+        _BUS,
+        ("cover_both_read", "cover_both_write", "cover_words_first"),
+    ),
     Proof(
         "host_output",
         "host_output_proof",
@@ -984,8 +999,8 @@ PROOFS = (
         Proof(
             "chunk_queue",
             "chunk_queue_proof",
-            _CHUNKS[:3] if width == 32 else _CHUNKS,
-            ("cover_reads", "cover_waits", "cover_tells"),
+            _CHUNKS[:4] if width == 32 else _CHUNKS,
+            ("cover_reads", "cover_waits", "cover_early_words", "cover_tells"),
             {"DataBytes": width},
             nightly=True,
         )

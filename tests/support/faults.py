@@ -1043,4 +1043,86 @@ MUTATIONS = (
         Edit("chip.sv", "output_idle && «outfeed_idle», outfeed_idle", "1'b1"),
         test=MOMENT + "test_a_scalar_fence_waits_for_output_that_has_not_come",
     ),
+    _mutation(
+        "BlockWaitsForItsAddress",
+        "words of the status block wait until their address has been taken",
+        Edit("chunk_queue.sv", "(«m_axi_write.awvalid» && 32'(word) != 32'(Words))", "1'b0"),
+        test=_queue("WordsBesideAddresses"),
+    ),
+    _mutation(
+        "OutputWaitsForItsAddress",
+        "so do words of outputs",
+        Edit("dma_writer.sv", "m_axi_write.wvalid = «sending»", "sending && !m_axi_write.awvalid"),
+        test=_queue("WordsBesideAddresses"),
+    ),
+    _mutation(
+        "OldFaultStops",
+        "a fault of a queue that has been turned off and on stops the new one",
+        Edit("chunk_queue.sv", "(unreachable && «!stale»)", "1'b1"),
+        test=_queue("OffAndOn"),
+    ),
+    _mutation(
+        "NobodyThereIsTaken",
+        "an entry that nobody answers for is taken for one of the ring",
+        Edit(
+            "chunk_queue.sv",
+            "read_failed = failed || «m_axi_read.rresp[1]»",
+            "m_axi_read.rresp == 2'b10",
+        ),
+        test=_queue("QueueErrors"),
+    ),
+    _mutation(
+        "PageBeyondTheBus",
+        "of a page beyond the bus the low bits are taken",
+        Edit("chunk_queue.sv", "«table2queue_entry[63:AddressBits] == '0»", "1'b1"),
+        test=_queue("OutOfReach"),
+    ),
+    _mutation(
+        "ChunkAddressCut",
+        "of the address of a chunk the bits beyond the bus are lost",
+        Edit(
+            "chunk_queue.sv",
+            "address: «chunk_address»",
+            "{chunk_address[63], 23'd0, chunk_address[39:0]}",
+        ),
+        test=_queue("AnyChunk"),
+    ),
+    _mutation(
+        "QueueRunsBefore",
+        "the queue works before the scalar core runs",
+        Edit(
+            "registers.sv",
+            "runs: «hwif_out.scalar_core_run_control.command.value == CommandRun»",
+            "hwif_out.scalar_core_run_control.command.value != CommandHalt",
+        ),
+        test=_queue("QueueStandsStill"),
+    ),
+    _mutation(
+        "ChunkLostWhenFull",
+        "a chunk that is asked for while the engine is full of descriptors is lost",
+        Edit(
+            "chunk_queue.sv",
+            "core2queue_chunk_ready = queue2dma_descriptor_valid && «queue2dma_descriptor_ready»",
+            "1'b1",
+        ),
+        test=_queue("AskedWhileFull"),
+    ),
+    _mutation(
+        "BadTailStops",
+        "a tail out of the ring stops the queue for good",
+        Edit("chunk_queue.sv", "stopped <= enabled && («stopped» ||", "stopped || bad_tail"),
+        test=_queue("BehindABadTail"),
+    ),
+    _mutation(
+        "OnWhenPutRight",
+        "a queue that was turned on badly is on when its settings are put right",
+        Edit("chunk_queue.sv", "(«asked ? enabled : well_set»)", "enabled || well_set"),
+        test=_queue("BadlyTurnedOn"),
+    ),
+    _mutation(
+        "ConfigurationFirstToo",
+        "a bad configuration behind another error is a first error as well",
+        Edit("registers.sv", "queue_errors.bad_configuration && «no_first_error»", "1'b1"),
+        test=_interrupts("FirstError"),
+    ),
 )

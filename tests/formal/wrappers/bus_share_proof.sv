@@ -37,7 +37,7 @@ module bus_share_proof
   resets_first resets (.*);
 
   // Both as the rules want them, and as they are: the DMA engine offers a burst's address and words
-  // together, and has all words; the queue offers its words when the address has been taken, and may pause.
+  // together, and has all words; the queue offers its words with the address or later, and may pause.
   logic [1:0] arvalid, awvalid, wvalid, wlast, writing;
   logic [1:0] ar_taken, aw_taken, w_taken;
   logic [1:0][AddressBits-1:0] araddr, awaddr;
@@ -59,7 +59,7 @@ module bus_share_proof
           awvalid[i] <= asks_write[i];
           writing[i] <= asks_write[i];
           awaddr[i]  <= write_address[i];
-          wvalid[i]  <= asks_write[i] && i == 0;
+          wvalid[i]  <= asks_write[i] && (i == 0 || has_word[i]);
           wdata[i]   <= word[i];
           wlast[i]   <= last_word[i];
         end else begin
@@ -68,7 +68,7 @@ module bus_share_proof
             writing[i] <= 1'b0;
             wvalid[i]  <= 1'b0;
           end else if (writing[i] && (!wvalid[i] || w_taken[i])) begin
-            wvalid[i] <= i == 0 || (has_word[i] && (!awvalid[i] || aw_taken[i]));
+            wvalid[i] <= i == 0 || has_word[i];
             wdata[i]  <= word[i];
             wlast[i]  <= last_word[i];
           end
@@ -148,6 +148,9 @@ module bus_share_proof
     w_was <= w;
   end
 
+  logic of_queue;  // the address of a write on the bus is
+  assign of_queue = m_axi_write.awid != 2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT);
+
   logic owner;
   logic owned;  // the owner has written a word, and not its last
   always_ff @(posedge clk) begin
@@ -175,6 +178,13 @@ module bus_share_proof
               (!aw_taken[1] || aw == {2'd0, awaddr[1], 8'd1}) &&
               (!w_taken[0] || w == {(8 * DataBytes)'(wdata[0]), DataBytes'(1), wlast[0]}) &&
               (!w_taken[1] || w == {(8 * DataBytes)'(wdata[1]), DataBytes'(2), wlast[1]}));
+      // Whose address is on the bus, its word is as well: memory may wait for both.
+      assert_word_beside_its_address :
+      assert (!m_axi_write.awvalid || m_axi_write.wvalid == wvalid[of_queue]);
+      // What has waited stays; else the queue's comes when the engine has none.
+      assert_engine_goes_first :
+      assert ((ar_waited || !arvalid[0] || !m_axi_read.arvalid || m_axi_read.arid == 2'd1) &&
+              (aw_waited || !m_axi_write.awvalid || !of_queue || !(awvalid[0] || wvalid[0])));
       // While one has written a part of its burst, the other waits.
       assert_words_stay_together : assert (!owned || !w_taken[!owner]);
       assert_answers_find_their_side :
@@ -191,16 +201,21 @@ module bus_share_proof
       assert (!ar_waited || share.queue_asked == (ar_was[AddressBits+9-:2] == 2'(ReadStreams)));
       lemma_arvalid : assert (!ar_waited || arvalid[share.queue_asked]);
       lemma_wrote :
-      assert ((!share.queue_wrote || writing[1]) && (!wvalid[1] || writing[1]) &&
-              wvalid[0] == writing[0] && (!owned || writing[owner]));
+      assert ((!wvalid[1] || writing[1]) && wvalid[0] == writing[0] && (!owned || writing[owner]));
+      // Nothing of a write of the queue has been taken before it has the bus.
+      lemma_begun :
+      assert (share.queue_wrote ? awvalid[1] || writing[1] : awvalid[1] == writing[1]);
+      lemma_taken :
+      assert (share.took_address == (share.queue_wrote && !awvalid[1]) &&
+              share.took_words == (share.queue_wrote && !writing[1]));
       lemma_aw_waited :
       assert (!aw_waited || (awvalid[share.queue_wrote] && share.queue_wrote ==
               (aw_was[AddressBits+9-:2] != 2'(isa_pkg::DESCRIPTOR_TAG_OUTPUT))));
       lemma_w_waited : assert (!w_waited || wvalid[share.queue_wrote]);
-      lemma_queue_behind : assert (!awvalid[1] || (!wvalid[1] && writing[1]));
       lemma_owned : assert (!owned || share.queue_wrote == owner);
       cover_both_read : cover (arvalid == 2'b11 && ar_taken[1]);
       cover_both_write : cover (awvalid[0] && w_taken[1] && wlast[1]);
+      cover_words_first : cover (aw_waited && awvalid[0] && awvalid[1] && !writing[1]);
     end
   end
 

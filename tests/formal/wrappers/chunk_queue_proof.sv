@@ -45,10 +45,11 @@ module chunk_queue_proof
   );
   resets_first resets (.*);
 
-  // Memory answers what was asked, with as many words, and no sooner.
-  logic reading, writing, answering;
+  // Memory answers what was asked, with as many words, and no sooner. It takes the address and the
+  // words of a write in any order.
+  logic reading, took_address, took_words, answering;
   logic [7:0] words, written;
-  logic read, wrote;
+  logic read, wrote, address_taken, words_taken;
   assign m_axi_read.arready = arready;
   assign m_axi_read.rvalid = rvalid && reading;
   assign m_axi_read.rid = 2'(ReadStreams);
@@ -62,20 +63,24 @@ module chunk_queue_proof
   assign m_axi_write.bresp = bresp;
   assign read = m_axi_read.rvalid && m_axi_read.rready;
   assign wrote = m_axi_write.wvalid && m_axi_write.wready;
+  assign address_taken = took_address || (m_axi_write.awvalid && awready);
+  assign words_taken = took_words || (wrote && m_axi_write.wlast);
   always_ff @(posedge clk) begin
     if (!rst_n) begin
       reading <= 1'b0;
-      writing <= 1'b0;
+      took_address <= 1'b0;
+      took_words <= 1'b0;
       answering <= 1'b0;
       words <= '0;
       written <= '0;
     end else begin
-      reading   <= (m_axi_read.arvalid && arready) || (reading && !(read && m_axi_read.rlast));
-      writing   <= (m_axi_write.awvalid && awready) || (writing && !(wrote && m_axi_write.wlast));
-      answering <= (wrote && m_axi_write.wlast) || (answering && !m_axi_write.bvalid);
+      reading <= (m_axi_read.arvalid && arready) || (reading && !(read && m_axi_read.rlast));
+      took_address <= address_taken && !words_taken;
+      took_words <= words_taken && !address_taken;
+      answering <= (address_taken && words_taken) || (answering && !m_axi_write.bvalid);
       if (m_axi_read.arvalid && arready) words <= '0;
       else if (read) words <= words + 8'd1;
-      if (m_axi_write.awvalid && awready) written <= '0;
+      if (address_taken && words_taken) written <= '0;
       else if (wrote) written <= written + 8'd1;
     end
   end
@@ -115,9 +120,11 @@ module chunk_queue_proof
   always_ff @(posedge clk) began <= rst_n && begins;
 
   // What the words of the status block are: the head, and zeros.
+  logic writing;  // the queue offers it, or could
+  assign writing = queue.writes && (queue.state == 3'd2 || queue.state == 3'd3);
   logic [127:0] block;
   always_ff @(posedge clk) begin
-    if (m_axi_write.awvalid && awready) block <= 128'(completed_head[31:0]);
+    if (!m_axi_write.awvalid && !took_address) block <= 128'(completed_head[31:0]);
     else if (wrote) block <= block >> (8 * DataBytes);
   end
 
@@ -126,7 +133,8 @@ module chunk_queue_proof
       assert_address_of_reads_stays : assert (!ar_waited || (m_axi_read.arvalid && ar == ar_was));
       assert_address_of_writes_stays : assert (!aw_waited || (m_axi_write.awvalid && aw == aw_was));
       assert_word_stays : assert (!w_waited || (m_axi_write.wvalid && w == w_was));
-      assert_words_behind_their_address : assert (!m_axi_write.wvalid || writing);
+      assert_words_with_their_address :
+      assert (m_axi_write.wvalid == ((m_axi_write.awvalid || took_address) && !took_words));
       assert_as_many_words_as_it_says :
       assert (!m_axi_write.wvalid || m_axi_write.wlast == (written == 8'(Words - 1)));
       assert_within_4_kib :
@@ -139,15 +147,20 @@ module chunk_queue_proof
       assert (!writing || block == 128'(queue.head) >> (8 * DataBytes * 32'(written)));
       lemma_state :
       assert (reading == (queue.state == 3'd3 && !queue.writes) &&
-              writing == (queue.state == 3'd3 && queue.writes) &&
+              took_address == (queue.state == 3'd3 && queue.writes) &&
+              took_words == (queue.state == 3'd2 && queue.writes && written == 8'(Words)) &&
               answering == (queue.state == 3'd4) && queue.state <= 3'd4);
       lemma_words : assert (!reading || 8'(queue.word) == words);
-      lemma_written : assert (!writing || 8'(queue.word) == written);
-      lemma_begins : assert (queue.state != 3'd1 && queue.state != 3'd2 || queue.word == '0);
+      lemma_written : assert (written == (writing ? 8'(queue.word) : '0) && written <= 8'(Words));
+      lemma_begins :
+      assert (queue.state != 3'd1 && queue.state != 3'd2 || queue.word == '0 || writing);
       lemma_kept : assert (!queue.on_bus || queue.kept_address[3:0] == '0);
-      lemma_on_bus : assert (queue.state != 3'd3 || (queue.on_bus && 32'(queue.word) < 32'(Words)));
+      lemma_on_bus :
+      assert ((queue.state != 3'd3 || (queue.on_bus && 32'(queue.word) < 32'(Words))) &&
+              (queue.state != 3'd2 || queue.word == '0 || queue.on_bus));
       cover_reads : cover (queue2dma_descriptor_valid && queue2dma_descriptor_ready);
       cover_waits : cover (aw_waited && settings.window_base != 64'd0);
+      cover_early_words : cover (took_words && aw_waited);
       cover_tells : cover (chunk_told && enabled && settings.status_block);
     end
   end

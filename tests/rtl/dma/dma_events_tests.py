@@ -124,7 +124,8 @@ class ResetInTransfer(DmaTest):
 
 @pyuvm.test()
 class Pause(DmaTest):
-    """While DMA is paused no descriptor begins, refused ones neither, and the bus is silent.
+    """While DMA is paused no descriptor begins, refused ones neither, no interrupt is raised, and
+    the bus is silent.
 
     Afterwards the program goes on as if nothing was.
     """
@@ -153,6 +154,7 @@ class Pause(DmaTest):
                 ]
                 assert not busy, f"paused, and yet: {busy}"
                 assert not int(dut.dma2monitor_start_valid.value), "paused, and one begins"
+                assert not int(dut.dma2interrupts_raise_valid.value), "paused, and an interrupt"
             await model.write("dma_pause", 0)
             await issuing
             await environment.finish(chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
 from random import Random
 from typing import Any
 
@@ -12,7 +12,7 @@ from cocotb.triggers import RisingEdge
 from darwinn_sim.host.registers import register
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, Window
-from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
+from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest, IssueDescriptors
 from darwinn_testbench.rtl.dma.programs import GUARD_BYTES, MEMORY_BYTES, DescriptorProgram
 
 WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
@@ -173,6 +173,51 @@ class ErrorsAtOnce(DmaTest):
                 assert await model.read(name) == value, f"{before}, {delay}: {name}"
 
 
+BEYOND = 1 << 40
+BAD_CONFIGURATION = 1 << 5
+REFUSED = {
+    1: Descriptor(DescriptorTag.INPUT, WINDOW.base - 1, 8),
+    1 << 1: Descriptor(DescriptorTag.OUTPUT, WINDOW.base + BEYOND, 8),
+    1 << 13: Descriptor(DescriptorTag.PARAMETERS, WINDOW.base, 0),
+}
+"""A descriptor for each error that one can have, by its bit."""
+
+
+@pyuvm.test()
+class FirstError(DmaTest):
+    """Of two errors of any kinds the first one alone has the register of the first, until the host
+    clears that; then the next one has it."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        model = environment.registers
+        for first, second in permutations((*REFUSED, INVALID, BAD_CONFIGURATION), 2):
+            await environment.reset()
+            self.tail = 0
+            await self.cause(environment, first)
+            await self.cause(environment, second)
+            both = f"{first:#x} before {second:#x}"
+            assert await model.read("hib_error_status") == first | second, both
+            assert await model.read("hib_first_error_status") == first, both
+            await model.write("hib_first_error_status", 0)
+            await self.cause(environment, second)
+            await self.cause(environment, first)
+            assert await model.read("hib_first_error_status") == second, both
+
+    async def cause(self, environment: DmaEnvironment, error: int) -> None:
+        """An error of this kind."""
+        model = environment.registers
+        if error == INVALID:
+            self.tail += 1
+            await model.write("instruction_queue_tail", self.tail)
+        elif error == BAD_CONFIGURATION:
+            await model.write("instruction_queue_control", 0)
+            await model.write("instruction_queue_control", 1)
+        else:
+            issue = IssueDescriptors(self.bench, [REFUSED[error]])
+            await issue.start(environment.descriptors.sequencer)
+        await self.bench.cycles(4)
+
+
 @pyuvm.test()
 class DecodeErrors(DmaTest):
     """An answer that nobody is at the address is an error as much as one of a slave."""
@@ -250,11 +295,13 @@ class ByteStrobes(DmaTest):
 
 @pyuvm.test()
 class PausedBehindTheLastAnswer(DmaTest):
-    """DMA is not paused before the last write has been answered."""
+    """DMA is not paused before the last write has been answered; the interrupt behind that write
+    comes when the pause is over."""
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         model, dut = environment.registers, self.bench.dut
-        chosen = program(self.bench.random, [Descriptor(DescriptorTag.OUTPUT, WINDOW.base, 64)])
+        output = Descriptor(DescriptorTag.OUTPUT, WINDOW.base, 64)
+        chosen = program(self.bench.random, [output, interrupt(2)])
         await environment.prepare(chosen)
         environment.memory.hold_answers(True)
         await environment.issue(chosen)
@@ -271,5 +318,6 @@ class PausedBehindTheLastAnswer(DmaTest):
         environment.memory.hold_answers(False)
         await self.bench.cycles(20)
         assert await model.read("dma_paused") == 1
+        assert await model.read("sc_host_int_status") == 0, "an interrupt while DMA is paused"
         await model.write("dma_pause", 0)
         await environment.finish(chosen)

@@ -9,8 +9,12 @@ from itertools import product
 import cocotb
 import pyuvm
 from cocotb.task import Task
+from cocotb.triggers import Combine, RisingEdge
 from darwinn_sim.host.memory import PAGE_BYTES
-from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
+from darwinn_sim.host.registers import register
+from darwinn_sim.isa.codes import DescriptorTag
+from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
+from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest, IssueDescriptors
 from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 from instruction_queue import (
     CHUNKS,
@@ -21,6 +25,7 @@ from instruction_queue import (
     RING,
     RING_PLACE,
     STATUS,
+    STATUS_BLOCK,
     STATUS_PLACE,
     WINDOW,
     Queue,
@@ -93,6 +98,9 @@ class Wrong:
 
 
 BEYOND = WINDOW + MEMORY_BYTES * 65536 * 4
+NOWHERE = STATUS + PAGE_BYTES
+"""An address without a page."""
+BLOCK = "instruction_queue_status_block_base"
 WRONG = (
     Wrong(BAD_CONFIGURATION, {"instruction_queue_size": 0}, tail=0),
     Wrong(BAD_CONFIGURATION, {"instruction_queue_base": RING + 8}, tail=0),
@@ -105,6 +113,8 @@ WRONG = (
     Wrong(INBOUND, {"extended_table": RING >> 12}, fault_address=RING),
     Wrong(INBOUND, {"instruction_queue_base": 1 << 40}, fault_address=1 << 40),
     Wrong(EXTENDED, {"instruction_queue_base": BEYOND}, fault_address=BEYOND),
+    Wrong(INBOUND, {BLOCK: NOWHERE}, fault_address=NOWHERE, gives=True),
+    Wrong(EXTENDED, {BLOCK: BEYOND}, fault_address=BEYOND, gives=True),
     Wrong(READ_RESPONSE, bad_place=RING_PLACE, register="harness_dma_error"),
     Wrong(READ_RESPONSE, bad_place=RING_PLACE + 8, register="harness_dma_error"),
     Wrong(WRITE_RESPONSE, bad_place=STATUS_PLACE, register="harness_dma_error", gives=True),
@@ -113,12 +123,17 @@ WRONG = (
 
 @pyuvm.test()
 class QueueErrors(DmaTest):
-    """Each error is reported by its bit and the fatal interrupt, and nothing comes of it."""
+    """Each error is reported by its bit and no other, and the fatal interrupt, and nothing comes of
+    it; of errors of the bus either kind."""
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         queue = Queue(environment)
-        for wrong in WRONG:
+        for wrong, decode_errors in product(WRONG, (False, True)):
+            if decode_errors and wrong.bad_place < 0:
+                continue
             await queue.open({**GOOD, **wrong.settings}, pages=wrong.pages)
+            await queue.map(NOWHERE, 0, valid=False)
+            queue.memory.decode_errors = decode_errors
             if wrong.bad_place >= 0:
                 queue.memory.bad_words = frozenset((wrong.bad_place // queue.memory.word_bytes,))
             for place in range(GOOD["instruction_queue_size"]):
@@ -127,9 +142,12 @@ class QueueErrors(DmaTest):
             if wrong.gives:
                 await queue.take()
             await self.bench.cycles(60)
-            found = await queue.read(wrong.register)
-            assert found == wrong.reported, f"{wrong}: {found:#x}"
+            for name in ("hib_error_status", "harness_dma_error"):
+                found = await queue.read(name)
+                assert found == wrong.reported * (name == wrong.register), f"{wrong}: {found:#x}"
             assert environment.interrupts.lines & 0x20, f"{wrong}: no fatal interrupt"
+            told = bool(environment.interrupts.lines & 0x10)
+            assert told == (wrong.bad_place == STATUS_PLACE), f"{wrong}: told of the chunk: {told}"
             assert await queue.read("page_fault_address") == wrong.fault_address, wrong
             if not wrong.gives:
                 assert not int(self.bench.dut.queue2core_chunk_waits.value), wrong
@@ -228,6 +246,60 @@ class AnyAddress(DmaTest):
 
 
 @pyuvm.test()
+class OutOfReach(DmaTest):
+    """Nothing is read where the ring is out of reach, by any bit: of a simple address those that no
+    page has, of a page and in a window those that the bus has not."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, place = Queue(environment), RING_PLACE
+        for bit in range(25, 63):
+            await self.faults(queue, INBOUND, RING | 1 << bit, place)
+        for bit in range(ADDRESS_BITS, 64):
+            await self.faults(queue, INBOUND, RING, place | 1 << bit)
+        for bit in range(ADDRESS_BITS, 63):
+            await self.faults(queue, EXTENDED, WINDOW | 1 << bit | place, place)
+
+    async def faults(self, queue: Queue, error: int, base: int, page: int) -> None:
+        """A queue at ``base``, while the page that it might have is ``page``; the window has all
+        addresses."""
+        window = {"harness_window_size": (1 << 64) - 1}
+        await queue.open({**window, **GOOD, "instruction_queue_base": base})
+        await queue.map(RING, page)
+        queue.post(0, WINDOW + CHUNKS, 40)
+        await queue.write("instruction_queue_tail", 1)
+        await nothing_offered(queue, f"{base:#x} at {page:#x}")
+        assert await queue.read("hib_error_status") == error, f"{base:#x} at {page:#x}"
+        assert await queue.read("page_fault_address") == base
+
+
+@pyuvm.test()
+class AnyChunk(DmaTest):
+    """Each bit of a chunk's address reaches the bus, or puts it out of reach; a chunk that cannot
+    be reached moves no head."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut = Queue(environment), self.bench.dut
+        word = queue.memory.word_bytes
+        for bit in range(3, 64):
+            address = WINDOW + CHUNKS ^ 1 << bit
+            await queue.open({"harness_window_size": 1 << ADDRESS_BITS, **GOOD})
+            queue.post(0, address, 8)
+            await queue.write("instruction_queue_tail", 1)
+            await self.bench.until(lambda: bool(dut.queue2core_chunk_waits.value), "it", LIMIT)
+            queue.memory.set_pressure(1.0)
+            await queue.ask()
+            if bit < ADDRESS_BITS:
+                await self.bench.until(lambda: bool(dut.m_axi_arvalid.value), "a read", LIMIT)
+                assert int(dut.m_axi_araddr.value) == (address - WINDOW) // word * word, bit
+            else:
+                await nothing_offered(queue, f"bit {bit}")
+                error = EXTENDED if address >= WINDOW else INBOUND
+                assert await queue.read("hib_error_status") == error, bit
+                assert await queue.read("page_fault_address") == address
+                assert await queue.heads() == (0, 0)
+
+
+@pyuvm.test()
 class AnyWindow(DmaTest):
     """The window begins at any device address: each of its bits counts, those too that put all
     that is aligned out of reach."""
@@ -283,11 +355,12 @@ class OnTheBus(DmaTest):
 
 @pyuvm.test()
 class QueueStandsStill(DmaTest):
-    """Nothing is read while the scalar core is halted or DMA is paused."""
+    """Nothing is read before the scalar core runs, nor while it is halted or DMA is paused."""
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         queue, dut = Queue(environment), self.bench.dut
-        for name, still, goes in (("scalar_core_run_control", 2, 1), ("dma_pause", 1, 0)):
+        core = "scalar_core_run_control"
+        for name, still, goes in ((core, 0, 1), (core, 2, 1), (core, 3, 1), ("dma_pause", 1, 0)):
             await queue.open({**GOOD, name: still})
             queue.post(0, WINDOW + CHUNKS, 40)
             await queue.write("instruction_queue_tail", 1)
@@ -604,6 +677,62 @@ class AnyMoment(DmaTest):
 
 
 @pyuvm.test()
+class AnyReset(DmaTest):
+    """A reset of one cycle, in any cycle of two chunks, leaves nothing on the bus, and the queue
+    works as ever."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut = Queue(environment), self.bench.dut
+        for delay in range(70):
+            await queue.open(GOOD)
+            for place in range(2):
+                queue.post(place, WINDOW + CHUNKS + 64 * place, 24)
+            await queue.write("instruction_queue_tail", 2)
+            taking = cocotb.start_soon(self.take(queue))
+            await self.bench.cycles(delay)
+            await self.bench.reset(1)
+            taking.cancel()
+            dut.core2queue_chunk_valid.value = 0
+            for _ in range(20):
+                await self.bench.cycles(1)
+                for name in ("arvalid", "awvalid", "wvalid"):
+                    assert not getattr(dut, f"m_axi_{name}").value, f"{delay}: {name}"
+            await queue.open(GOOD)
+            queue.post(0, WINDOW + CHUNKS, 24)
+            await queue.write("instruction_queue_tail", 1)
+            assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 24], delay
+            await queue.told(1)
+
+    async def take(self, queue: Queue) -> None:
+        for _ in range(2):
+            await queue.take()
+
+
+@pyuvm.test()
+class ReadsAhead(DmaTest):
+    """As many entries as are there, but no more than four, are read before one is asked for; then
+    another one for each."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut, size = Queue(environment), self.bench.dut, 12
+        for tail in range(1, size):
+            await queue.open({**GOOD, "instruction_queue_size": size})
+            for place in range(tail):
+                queue.post(place, WINDOW + CHUNKS, 8)
+            await queue.write("instruction_queue_tail", tail)
+            reads, taken = 0, 0
+            for wanted in (4, 5, 6):
+                for _ in range(80):
+                    await self.bench.cycles(1)
+                    asked = bool(dut.m_axi_arvalid.value and dut.m_axi_arready.value)
+                    reads += asked and int(dut.m_axi_araddr.value) < CHUNKS
+                assert reads == min(tail, wanted), f"{tail} entries, {taken} taken"
+                if taken < tail:
+                    await queue.ask()
+                    taken += 1
+
+
+@pyuvm.test()
 class LastFault(DmaTest):
     """The address of the last fault, not of the first."""
 
@@ -652,11 +781,12 @@ class StoppedUntilOff(DmaTest):
 
 @dataclass(frozen=True)
 class Stops:
-    """What stops the queue: an entry of this ``size``, or a word of memory that is bad; and
-    whether a chunk comes before."""
+    """What stops the queue: an entry of this ``size``, a word of memory that is bad, or a status
+    block at this address; and whether a chunk comes before."""
 
     size: int = 40
     bad_place: int = -1
+    block: int = STATUS
     gives: bool = False
 
 
@@ -672,10 +802,13 @@ class StoppedByEachError(DmaTest):
             for stops in (Stops(0), Stops(LONGEST + 1), Stops(bad_place=at + 8)):
                 await self.stops(queue, place, stops)
         await self.stops(queue, 0, Stops(bad_place=STATUS_PLACE, gives=True))
+        for block in (NOWHERE, BEYOND):
+            await self.stops(queue, 0, Stops(block=block, gives=True))
 
     async def stops(self, queue: Queue, place: int, stops: Stops) -> None:
         memory = queue.memory
-        await queue.open(GOOD)
+        await queue.open({**GOOD, BLOCK: stops.block})
+        await queue.map(NOWHERE, 0, valid=False)
         if stops.bad_place >= 0:
             memory.bad_words = frozenset((stops.bad_place // memory.word_bytes,))
         for entry in range(4):
@@ -688,6 +821,7 @@ class StoppedByEachError(DmaTest):
         await queue.write("instruction_queue_tail", 4)
         await nothing_offered(queue, f"{stops} at {place}")
         memory.bad_words = frozenset()
+        await queue.write(BLOCK, STATUS)
         queue.post(place, WINDOW + CHUNKS + 64 * place, 40)
         await queue.turn(on=False)
         await queue.turn(on=True)
@@ -709,6 +843,10 @@ class OffAndOn(DmaTest):
         for hold in (queue.memory.hold_words, queue.memory.hold_answers):
             for delay in range(24):
                 await self.tells_nothing_old(queue, hold, delay)
+            for left, delay in product((0, STATUS_BLOCK), range(0, 24, 4)):
+                await self.tells_nothing_old(queue, hold, delay, chunks=2, left=left)
+        for delay in range(60):
+            await self.faults_of_nothing_old(queue, delay)
 
     async def reads_nothing_old(self, queue: Queue, delay: int, size: int) -> None:
         """Off in any cycle of the reading of an entry, which may be a bad one."""
@@ -721,25 +859,61 @@ class OffAndOn(DmaTest):
         await self.works(queue, f"off after {delay} cycles")
 
     async def tells_nothing_old(
-        self, queue: Queue, hold: Callable[[bool], None], delay: int
+        self,
+        queue: Queue,
+        hold: Callable[[bool], None],
+        delay: int,
+        *,
+        chunks: int = 1,
+        left: int = 0,
     ) -> None:
-        """Off while a status block is on its way, which ends in any cycle around that."""
+        """Off while a status block is on its way, which ends in any cycle around that; of further
+        chunks the host has not been told. What is ``left`` of the control register stays."""
         await queue.open(GOOD)
-        queue.post(0, WINDOW + CHUNKS, 24)
+        for place in range(chunks):
+            queue.post(place, WINDOW + CHUNKS, 24)
         hold(True)
-        await queue.write("instruction_queue_tail", 1)
-        await queue.take()
+        await queue.write("instruction_queue_tail", chunks)
+        for _ in range(chunks):
+            await queue.take()
         await self.bench.cycles(20)
         let_go = cocotb.start_soon(hold_no_more(queue, hold, delay))
-        await self.turn_off_and_on(queue)
+        await self.turn_off_and_on(queue, left)
         await let_go
         for _ in range(30):
             await self.bench.cycles(1)
             assert not self.bench.dut.m_axi_awvalid.value, f"{delay}: a block of nothing"
         await self.works(queue, f"a block ends after {delay} cycles")
 
-    async def turn_off_and_on(self, queue: Queue) -> None:
-        await queue.turn(on=False)
+    async def faults_of_nothing_old(self, queue: Queue, delay: int) -> None:
+        """Off and on in two cycles, any around that in which a status block is out of reach: that
+        does not stop the new queue."""
+        await queue.open({**GOOD, BLOCK: BEYOND})
+        for place in range(2):
+            queue.post(place, WINDOW + CHUNKS + 64 * place, 24)
+        taking = cocotb.start_soon(queue.take())
+        await queue.write("instruction_queue_tail", 1)
+        await self.bench.cycles(delay)
+        host = queue.environment.registers_agent.driver.master
+        control = "instruction_queue_control"
+        settings = ((control, 0), (control, ENABLE | STATUS_BLOCK), (BLOCK, STATUS))
+        writes = [
+            cocotb.start_soon(host.write(register(name).offset, value.to_bytes(8, "little")))
+            for name, value in settings
+        ]
+        await Combine(*writes)
+        if await queue.read("instruction_queue_completed_head"):
+            return  # a chunk of the old queue was still to come, which is the host's to wait for
+        await taking
+        # The first chunk comes once more if the old queue has given it.
+        await queue.write("instruction_queue_tail", 2)
+        place = CHUNKS + 64
+        wanted, found = queue.memory.data[place : place + 24], b""
+        while found != wanted:
+            found = await queue.take()
+
+    async def turn_off_and_on(self, queue: Queue, left: int = 0) -> None:
+        await queue.write("instruction_queue_control", left)
         await queue.write("instruction_queue_int_status", 0)
         await queue.write("instruction_queue_tail", 0)
         queue.post(0, WINDOW + CHUNKS + 64, 24)
@@ -823,3 +997,118 @@ class LongRing(DmaTest):
                 assert await queue.take() == queue.memory.data[at : at + 40]
                 await queue.told(taken + 1)
                 assert await queue.heads() == (taken + 1, taken + 1)
+
+
+@pyuvm.test()
+class BadlyTurnedOn(DmaTest):
+    """A queue that was turned on badly stays off, also when what was wrong has been put right,
+    until the host turns it off and on; that no status block is asked for makes none of it good."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        bad = [wrong.settings for wrong in WRONG if wrong.reported == BAD_CONFIGURATION]
+        for settings, block in product(bad, (0, STATUS_BLOCK)):
+            control = {"instruction_queue_control": ENABLE | block}
+            await queue.open({**GOOD, **settings, **control})
+            assert await queue.read("hib_error_status") == BAD_CONFIGURATION, (settings, block)
+            for name in settings:
+                await queue.write(name, GOOD[name])
+            await self.bench.cycles(20)
+            assert await queue.read("instruction_queue_status") == 0, (settings, block)
+            await queue.turn(on=False)
+            await queue.turn(on=True)
+            assert await queue.read("instruction_queue_status") == 1
+            queue.post(0, WINDOW + CHUNKS, 24)
+            await queue.write("instruction_queue_tail", 1)
+            assert await queue.take() == queue.memory.data[CHUNKS : CHUNKS + 24]
+
+
+@pyuvm.test()
+class BehindABadTail(DmaTest):
+    """A tail out of the ring is an error each time, and stops nothing for good: with a good one
+    the queue goes on where it was."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, size = Queue(environment), GOOD["instruction_queue_size"]
+        for bad in (size, size + 2, 1 << 40):
+            await queue.open(GOOD)
+            for place in range(3):
+                queue.post(place, WINDOW + CHUNKS + 64 * place, 24)
+                await queue.write("instruction_queue_tail", bad)
+                assert await queue.read("hib_error_status") == INVALID, (bad, place)
+                await queue.write("hib_error_status", 0)
+                await queue.write("instruction_queue_tail", place + 1)
+                at = CHUNKS + 64 * place
+                assert await queue.take() == queue.memory.data[at : at + 24], (bad, place)
+                await queue.told(place + 1)
+
+
+@pyuvm.test()
+class AskedWhileFull(DmaTest):
+    """A chunk that the core asks for while the engine can take no more descriptors comes when it
+    can; and no descriptor is lost."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, dut, chunks = Queue(environment), self.bench.dut, 3
+        await queue.open(GOOD)
+        for place in range(chunks):
+            queue.post(place, WINDOW + CHUNKS + 64 * place, 24)
+        dut.dma2input_activation_ready.value = 0
+        reads = [Descriptor(DescriptorTag.INPUT, WINDOW + 8 * place, 8) for place in range(120)]
+        issue = IssueDescriptors(self.bench, reads)
+        issuing = cocotb.start_soon(issue.start(environment.descriptors.sequencer))
+        await self.bench.cycles(400)
+        assert not issuing.done() and not dut.core2dma_descriptor_ready.value
+        await queue.write("instruction_queue_tail", chunks)
+        taking = cocotb.start_soon(self.take(queue, chunks))
+        await self.bench.cycles(60)
+        assert await queue.heads() == (0, 0)
+        dut.dma2input_activation_ready.value = 1
+        for place, data in enumerate(await taking):
+            at = CHUNKS + 64 * place
+            assert data == queue.memory.data[at : at + 24], place
+        await issuing
+        await queue.told(chunks)
+        await self.bench.cycles(400)
+        assert await queue.read("harness_dma_completed") == len(reads) + chunks
+
+    async def take(self, queue: Queue, chunks: int) -> list[bytes]:
+        return [await queue.take() for _ in range(chunks)]
+
+
+@pyuvm.test()
+class WordsBesideAddresses(DmaTest):
+    """Words of outputs and of the status block do not wait until their address has been taken:
+    memory may wait for both (AMBA AXI, A3.3.1)."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue, size, outputs = Queue(environment), 200, WINDOW + LAST_PAGE
+        await queue.open(GOOD)
+        waiting = cocotb.start_soon(self.waits_for_words(queue))
+        for number in range(3):
+            data = self.bench.random.randbytes(size)
+            environment.source.pending += data
+            place = size * number
+            write = Descriptor(DescriptorTag.OUTPUT, outputs + place, size)
+            await IssueDescriptors(self.bench, [write]).start(environment.descriptors.sequencer)
+            queue.post(number, WINDOW + CHUNKS, 24)
+            await queue.write("instruction_queue_tail", number + 1)
+            await queue.take()
+            await queue.told(number + 1)
+            await self.bench.cycles(200)
+            assert queue.memory.data[LAST_PAGE + place :][:size] == data
+        waiting.cancel()
+
+    async def waits_for_words(self, queue: Queue) -> None:
+        """Memory takes an address when a word of its burst has been offered."""
+        dut, edge = self.bench.dut, RisingEdge(self.bench.clk)
+        queue.memory.hold_addresses(True)
+        ahead = 0  # addresses that have been taken, less bursts that have all their words
+        while True:
+            await edge
+            offered = ahead < 0 or (ahead == 0 and bool(dut.m_axi_wvalid.value))
+            taken = bool(dut.m_axi_awvalid.value and dut.m_axi_awready.value)
+            word = dut.m_axi_wvalid.value and dut.m_axi_wready.value
+            ahead += taken - bool(word and dut.m_axi_wlast.value)
+            if taken or offered:
+                queue.memory.hold_addresses(taken)

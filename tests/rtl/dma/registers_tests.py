@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
+import cocotb
 import pyuvm
+from cocotb.triggers import Combine, with_timeout
 from darwinn_sim.host.registers import Access, Register, register
 from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_testbench.rtl.dma.register_agent import RegisterAccess
 from darwinn_testbench.rtl.registers_rdl import fields_of, is_constant
+
+LONGEST_NS = 400
+"""Bound of the wait for a few accesses."""
 
 UNKNOWN_OFFSETS = (0x0, 0x44020, 0x4F028, 0x60000)
 
@@ -89,6 +96,42 @@ class PageTable(DmaTest):
         for entry, value in written.items():
             found = await access(environment, write=False, address=table.offset + 8 * entry)
             assert (found.error, found.data) == (False, value), f"entry {entry}: {found.data:#x}"
+
+
+@pyuvm.test()
+class AnyHost(DmaTest):
+    """A host may give the value of a write before its address or behind it, have several accesses
+    under way, and take answers when it likes: each does what it should."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        await environment.reset()
+        random, host = self.bench.random, environment.registers_agent.driver.master
+        writes, reads = host.write_if, host.read_if
+        channels = (
+            *(writes.aw_channel, writes.w_channel, writes.b_channel),
+            *(reads.ar_channel, reads.r_channel),
+        )
+        table = register("page_table").offset
+        offsets = [register("instruction_queue_base").offset, table + 8 * 4097]
+        offsets += [register("instruction_queue_tail").offset, table + 8]
+        values = {offset: random.randbytes(8) for offset in offsets}
+        for offset, value in values.items():
+            await host.write(offset, value)
+        several = [held for count in (1, 2) for held in combinations(channels, count)]
+        for held, cycles in product(several, range(1, 7)):
+            random.shuffle(offsets)
+            given = {offset: random.randbytes(8) for offset in offsets[:2]}
+            for channel in held:
+                channel.pause = True
+            writing = [cocotb.start_soon(host.write(at, data)) for at, data in given.items()]
+            reading = [cocotb.start_soon(host.read(at, 8)) for at in offsets[2:]]
+            for channel in held:
+                await self.bench.cycles(cycles)
+                channel.pause = False
+            await with_timeout(Combine(*writing, *reading), LONGEST_NS, "ns")
+            for offset, task in zip(offsets[2:], reading, strict=True):
+                assert task.result().data == values[offset], f"{offset:#x} after {cycles} cycles"
+            values |= given
 
 
 @pyuvm.test()

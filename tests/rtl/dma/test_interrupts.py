@@ -12,6 +12,7 @@ TESTS = (
     "CountsBeyondAByte",
     "ErrorDescriptor",
     "ErrorsAtOnce",
+    "FirstError",
     "DecodeErrors",
     "LastErrorDescriptor",
     "Heads",

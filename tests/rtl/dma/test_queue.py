@@ -39,6 +39,14 @@ TESTS = (
     "OffAndOn",
     "AnyPage",
     "MappedMeanwhile",
+    "AnyReset",
+    "ReadsAhead",
+    "OutOfReach",
+    "AnyChunk",
+    "BadlyTurnedOn",
+    "BehindABadTail",
+    "AskedWhileFull",
+    "WordsBesideAddresses",
 )
 
 failed = shared_simulation("queue_tests", TESTS)

@@ -11,6 +11,7 @@ TESTS = (
     "UnknownOffsets",
     "PageTable",
     "UnitStates",
+    "AnyHost",
 )
 
 failed = shared_simulation("registers_tests", TESTS)

@@ -44,11 +44,16 @@ from darwinn_testbench.rtl.dma.workload_check import check_bytes, check_timing
 from darwinn_testbench.rtl.dma.workload_player import WorkloadPlayer
 from darwinn_testbench.rtl.harness import HarnessDescription
 
+CHANNELS = ("AR", "R", "AW", "W", "B")
+
 UNRULY = (
     "words of two bursts in turn",
     "a word before its address",
     "an error of a slave",
     "an error of decoding",
+    "an error of a slave to a write",
+    "an error of decoding to a write",
+    *(f"a {length} pause of {channel}" for length in ("short", "long") for channel in CHANNELS),
 )
 """What unruly_memory.sv counts."""
 
@@ -180,24 +185,32 @@ async def many_interrupts(dut: Any) -> None:
     the instruction queue have more."""
     simulation = WorkloadBench(dut)
     await simulation.start()
-    await heads_of_a_long_ring(simulation)
+    for block in (False, True):
+        await heads_of_a_long_ring(simulation, block=block)
     interrupt = Descriptor(DescriptorTag.INTERRUPT_0 + 1)
     workload = Workload([interrupt] * ((1 << 16) + 3), {}, b"")
     found = await simulation.perform(workload, 1 << 20, ("sc_host_int_count",))
     assert found.registers["sc_host_int_count"] == 3 << 16
 
 
-async def heads_of_a_long_ring(simulation: WorkloadBench) -> None:
-    """They follow each chunk of a ring that is longer than 16 bits count."""
+async def heads_of_a_long_ring(simulation: WorkloadBench, *, block: bool) -> None:
+    """They follow each chunk of a ring that is longer than 16 bits count; so does the status block,
+    if it is asked for."""
     chunks, heads = (1 << 16) + 5, [f"instruction_queue_{name}_head" for name in HEADS]
-    workload = Workload(
-        [Descriptor(DescriptorTag.INSTRUCTIONS, DEFAULT_WINDOW.base, 1)] * chunks,
-        {0: b"8 bytes!"},
-        b"",
-    )
-    settings = {"instruction_queue_size": 1 << 17, "instruction_queue_control": 1}
+    place, before, last = 16, b"8 bytes!" * 4, 4096
+    descriptors = [Descriptor(DescriptorTag.INSTRUCTIONS, DEFAULT_WINDOW.base, 1)] * chunks
+    # While this one is read, the last block is written.
+    descriptors.append(Descriptor(DescriptorTag.INPUT, DEFAULT_WINDOW.base + last, last))
+    workload = Workload(descriptors, {0: before, last: bytes(last)}, b"")
+    settings = {
+        "instruction_queue_size": 1 << 17,
+        "instruction_queue_status_block_base": DEFAULT_WINDOW.base + place,
+        "instruction_queue_control": 1 | 4 * block,
+    }
     found = await simulation.perform(workload, 1 << 20, tuple(heads), settings)
     assert found.registers == dict.fromkeys(heads, chunks)
+    wanted = before[:place] + chunks.to_bytes(16, "little") if block else before
+    assert found.regions[0] == wanted
 
 
 @cocotb.test()

@@ -187,6 +187,10 @@ class MemoryAgent(uvm_agent):
         """Give no answers to writes as long as they are ``held``."""
         self._hold(2, held)
 
+    def hold_addresses(self, held: bool) -> None:
+        """Take no addresses of writes as long as they are ``held``."""
+        self._hold(0, held)
+
     def hold_words(self, held: bool) -> None:
         """Take no words of writes as long as they are ``held``."""
         self._hold(1, held)
