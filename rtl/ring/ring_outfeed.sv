@@ -71,7 +71,9 @@ module ring_outfeed
       .pop_data  (row)
   );
 
-  logic pass;
+  // A unit that has been offered stays so, whatever flags are loaded with meanwhile.
+  logic pass, passed, takes;
+  assign takes = step.valid && row_valid && (passed || pass);
   watchers #(
       .watcher_t(type (instruction.watcher[0])),
       .Watchers(1),
@@ -83,16 +85,14 @@ module ring_outfeed
       .flags2watchers_values(flags2outfeed_values),
       .start,
       .begins(step.begins),
-      .take(advance),
+      .take(takes && !passed),
       .pass
   );
 
   // Two words go to the host, or one to scalar memory.
   logic [5:0] position;  // of the first word in the row that has not been taken
   logic [6:0] next;
-  logic takes;
   assign next = 7'(position) + (instruction.to_host ? 7'd2 : 7'd1);
-  assign takes = step.valid && pass && row_valid;
   assign advance = takes && (!instruction.to_host || outfeed2output_unit_ready);
   assign row_taken = advance && (next >= 7'(instruction.row_words) + 7'd1 || step.last);
 
@@ -110,9 +110,20 @@ module ring_outfeed
   always_ff @(posedge clk) begin
     if (!rst_n || start || row_taken) position <= '0;
     else if (advance) position <= next[5:0];
+    passed <= takes && !advance;
   end
 
   logic unused;
   assign unused = &{1'b0, address, instruction};
+
+  handshake_check #(
+      .Width(64)
+  ) outgoing (
+      .clk,
+      .rst_n,
+      .valid  (outfeed2output_unit_valid),
+      .ready  (outfeed2output_unit_ready),
+      .payload(outfeed2output_unit_data)
+  );
 
 endmodule : ring_outfeed

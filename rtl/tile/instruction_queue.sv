@@ -19,6 +19,10 @@ module instruction_queue #(
 
   localparam int PointerBits = $clog2(Depth);
 
+  if (Depth != 1 << PointerBits) begin : gen_not_a_power
+    $fatal(1, "a queue of instructions has as many places as a power of two");
+  end
+
   logic [Bits-1:0] entries[Depth];
   logic [PointerBits-1:0] head;
   logic [PointerBits-1:0] tail;

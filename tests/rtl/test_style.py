@@ -48,6 +48,17 @@ def test_lint_of_a_tile_with_block_ram_is_clean() -> None:
     assert "too few cycles" in verilator(Design("tile", sizes={RATIO: 6}))
 
 
+@pytest.mark.parametrize("queue", ["tile_queue", "unit_queue"])
+def test_a_queue_of_instructions_of_another_size_is_refused(queue: str) -> None:
+    """It would lose some: its places are numbered by bits."""
+    require_toolchain()
+    from darwinn_testbench.rtl.build import Design
+    from darwinn_testbench.rtl.lint import verilator
+
+    assert verilator(Design("tile", sizes={queue: 9})) == ""
+    assert "power of two" in verilator(Design("tile", sizes={queue: 10}))
+
+
 @pytest.mark.parametrize("tiles", [1, 2])
 def test_lint_of_the_chip_is_clean(tiles: int) -> None:
     require_toolchain()

@@ -37,11 +37,14 @@ def _memories() -> dict[str, NDArray[Any]]:
 
 
 class TileAndModel:
-    """The RTL's tile and a slow one, with the same random memories and the same flags."""
+    """The RTL's tile and a slow one, with the same random memories and the same flags.
 
-    def __init__(self, flags: Mapping[int, int]) -> None:
+    With a ``memory_clock_ratio`` of more than 1 the memories of the RTL's are block RAM.
+    """
+
+    def __init__(self, flags: Mapping[int, int], memory_clock_ratio: int | None = None) -> None:
         memories = _memories()
-        self.rtl = rtl_tile()
+        self.rtl = rtl_tile(*filter(None, [memory_clock_ratio]))
         self.rtl.reset()
         self.rtl.narrow[:] = memories["narrow"].view(np.uint8)[: chip.NARROW_BYTES]
         self.rtl.wide[:] = memories["wide"]

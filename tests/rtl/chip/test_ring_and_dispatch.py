@@ -185,15 +185,20 @@ def test_the_infeed_goes_first_and_then_tiles_in_order() -> None:
     assert playing.collected(len(tiles) + 2) == [5, tiles[0], 6, *tiles[1:]]
 
 
+@pytest.mark.parametrize("watched", [0, 1])
 @pytest.mark.parametrize("channel", [0, 1])
 @pytest.mark.parametrize("of_tile", [0, 1])
-def test_no_turn_is_lost_where_two_end_at_once(of_tile: int, channel: int) -> None:
+def test_no_turn_is_lost_where_two_end_at_once(of_tile: int, channel: int, watched: int) -> None:
     """The infeed ends a turn in every cycle, and in one of them a row of a tile ends another, of
-    this channel or the other."""
+    this channel or the other; also where each of its units has waited for a number of its own."""
     playing, elements = Chip(), 6 * ROW
     _rows_in_tiles(playing, [3])
     before = playing.rtl.tile_flags[:, 17:19].copy()
     turn = {"token_producer_increment": 1, "token_producer_depth": 0, "consumer_b": channel}
+    if watched:
+        playing.give("ScalarFence", {"reset_flags": 1 << NOBODYS, "reset_value": elements})
+        ones = {f"watcher_{part}": [1, 0] for part in ("valid", "expected", "stride")}
+        turn |= ones | {"watcher_flag": [NOBODYS, 0]}
     walk = _line("RingInfeed", "buffer", elements)
     playing.collect(1 + elements // ROW)
     fields = {"wide_read_base": 5, "targets": OUTFEED, "token_producer_increment": 1}
@@ -206,6 +211,10 @@ def test_no_turn_is_lost_where_two_end_at_once(of_tile: int, channel: int) -> No
     assert turns.tolist() == [expected] * chip.TILES
     scalar = (ScalarFlag.RING_PRODUCER_A, ScalarFlag.RING_PRODUCER_B)[of_tile]
     assert int(playing.rtl.scalar_flags[scalar]) == 1
+
+
+NOBODYS = 8
+"""A flag that no unit counts."""
 
 
 def test_an_instruction_reaches_each_of_its_tiles_once() -> None:
@@ -242,6 +251,30 @@ def test_a_base_from_the_core_reaches_a_tile_bit_by_bit() -> None:
         playing.collect(1)
         playing.rtl.settle()
         assert playing.collected(1) == [row]
+
+
+def test_a_base_from_the_core_is_for_its_instruction_alone() -> None:
+    """Of several that stand one behind another, of which some have one."""
+    playing, places = Chip(), (0, 100, 20_000, 1000)
+    for row, place in enumerate(places):
+        playing.infeed(row, 1)
+        playing.consume(0, 0, 1, base=0)
+        playing.rtl.settle()
+        spread = _line("WideToNarrow", "narrow_write", ROW, place)
+        playing.give("WideToNarrow", spread | {"row_loop": 6}, 1)
+        playing.rtl.settle()
+    for row, place in enumerate(places):
+        from_core = row % 2 == 0
+        own = places[-1] if from_core else place
+        gather = _line("NarrowToWide", "narrow_read", ROW, own) | {"wide_write_base": 5 + row}
+        base = place if from_core else None
+        playing.give("NarrowToWide", gather | {"row_loop": 6}, 1, base=base)
+    playing.rtl.settle()
+    for row in range(len(places)):
+        playing.send(0, 5 + row)
+    playing.collect(len(places))
+    playing.rtl.settle()
+    assert playing.collected(len(places)) == list(range(len(places)))
 
 
 def _passes(playing: Chip, fields: dict[str, Any]) -> bool:
@@ -393,6 +426,85 @@ def test_the_chip_is_not_done_while_the_dma_engine_is_full_of_output() -> None:
     playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, host.size)
     playing.rtl.settle()
     assert host.tobytes() == playing.rows[0].tobytes()
+
+
+def test_a_unit_that_is_offered_stays_so() -> None:
+    """A fence that loads the awaited flag takes none back that waits for room at the host, in
+    whatever cycle; the one behind it waits for the flag, and all come in order."""
+    rows = 2
+    units, flag = rows * chip.ROW_BYTES // 8, int(ScalarFlag.RING_OUTFEED)
+    load = {"reset_flags": 1 << NOBODYS}
+    watch = {"watcher_valid": 1, "watcher_expected": 1, "watcher_flag": NOBODYS}
+    taken = _line("RingOutfeed", "buffer", units) | {"to_host": 1, "row_words": ROW - 1}
+    for cycles in (*range(10, 50), 600):
+        playing, host = Chip(), np.zeros(rows * chip.ROW_BYTES, np.uint8)
+        playing.rtl.unmap_all()
+        playing.rtl.map(0, host.ctypes.data, host.size)
+        for row in range(rows):
+            playing.infeed(row, OUTFEED)
+        playing.rtl.run(600)
+        playing.give("ScalarFence", load | {"reset_value": 1})
+        playing.give("RingOutfeed", taken | watch | {"producer_increment": 1})
+        playing.rtl.run(cycles)
+        playing.give("ScalarFence", load | {"reset_value": 0})
+        before = int(playing.rtl.scalar_flags[flag])
+        assert before < units
+        playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, host.size)
+        playing.rtl.run(200)
+        if cycles == 600:  # it waits for room by now
+            assert int(playing.rtl.scalar_flags[flag]) == before + 1
+        playing.give("ScalarFence", load | {"reset_value": 1})
+        playing.rtl.settle()
+        assert int(playing.rtl.scalar_flags[flag]) == units
+        assert host.tobytes() == playing.rows[:rows].tobytes()
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_units_that_wait_for_room_at_the_host_have_waited_for_their_flag(late: int) -> None:
+    """Each for a number of its own, once, however long there is no room; the flag is as much as the
+    last one needs, or one less."""
+    rows = 2
+    units = rows * chip.ROW_BYTES // 8
+    for missing in (0, 1):
+        playing, host = Chip(), np.zeros(rows * chip.ROW_BYTES, np.uint8)
+        playing.rtl.unmap_all()
+        playing.rtl.map(0, host.ctypes.data, host.size)
+        playing.give("ScalarFence", {"reset_flags": 1 << NOBODYS, "reset_value": units - missing})
+        taken = _line("RingOutfeed", "buffer", units) | {"to_host": 1, "row_words": ROW - 1}
+        ones = {f"watcher_{part}": 1 for part in ("valid", "expected", "stride")}
+        playing.give("RingOutfeed", taken | ones | {"watcher_flag": NOBODYS})
+        for row in range(rows):
+            playing.infeed(row, OUTFEED)
+        playing.rtl.run(600 * late)
+        playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, host.size - 8 * missing)
+        playing.rtl.run(600)
+        assert _ends(playing.rtl.settle) == (not missing)
+        wanted = playing.rows[:rows].tobytes()[: host.size - 8 * missing]
+        assert host.tobytes() == wanted + bytes(8 * missing)
+
+
+@pytest.mark.parametrize("fifo", [0, 1, 2], ids=["parameters", "activations", "scalar memory"])
+def test_a_row_closes_with_the_unit_that_reaches_its_length(fifo: int) -> None:
+    """Also where a row is no whole number of units: it has the rest of the last one as well."""
+    playing = Chip()
+    buffer = (playing.rtl.parameters, playing.rtl.activations, playing.rtl.scalar_memory)[fifo]
+    if fifo < 2:
+        buffer[:] = np.random.default_rng(19).integers(256, size=buffer.size)
+    words = buffer.view("<u4").copy()
+    unit = (chip.PARAMETER_UNIT_BYTES, chip.ACTIVATION_UNIT_BYTES, 4)[fifo] // 4
+    for row_words in range(ROW):
+        size = -(-(row_words + 1) // unit) * unit
+        playing.give(
+            "RingOutfeed",
+            _line("RingOutfeed", "buffer", 2 * size, RESULT) | {"row_words": size - 1},
+        )
+        sends = {"fifo": fifo, "row_words": row_words, "targets": OUTFEED}
+        _moves(playing, "RingInfeed", 2 * size // unit, 0, **sends)
+        before = playing.rtl.rows
+        playing.rtl.settle()
+        assert playing.rtl.rows - before == 2, row_words
+        came = playing.rtl.scalar_memory[RESULT : RESULT + 2 * size]
+        assert came.tolist() == words[: 2 * size].tolist(), row_words
 
 
 @pytest.mark.parametrize("fifo", [0, 1, 2], ids=["parameters", "activations", "scalar memory"])

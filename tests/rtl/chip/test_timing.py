@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,9 +51,11 @@ def test_programs_of_the_chip_take_the_predicted_cycles(nightly: bool) -> None:
 
 @nightly_too
 def test_fences_that_count_turns_take_the_predicted_cycles(nightly: bool) -> None:
-    """A fence passes in the cycle in which the turns are as many as it says, on both."""
+    """A fence passes in the cycle in which the turns are as many as it says, on both; tiles have
+    work behind it, so that the halt is not what ends last."""
     cases = counted_turns().map(lambda operations: [*FROM_RESET, *operations])
-    check_cases("cycles of counting fences", cases, check_program, 15, nightly=nightly)
+    check = partial(check_program, halt=0)
+    check_cases("cycles of counting fences", cases, check, 15, nightly=nightly)
 
 
 _READS, _WRITES = (line("MeshSouth", side, 3) for side in ("narrow_read", "narrow_write"))
@@ -85,7 +88,8 @@ def test_room_that_comes_as_the_ring_gets_free_is_for_who_is_first(words: int) -
     )
 
 
-def check_program(operations: list[Operation]) -> None:
+def check_program(operations: list[Operation], *, halt: int = HALT) -> None:
+    """Cycles are as predicted, but for ``halt`` of them at the end."""
     try:
         cycles = predicted(operations)
     except (ChipFault, Deadlock) as error:
@@ -99,7 +103,7 @@ def check_program(operations: list[Operation]) -> None:
         chip.hand_over(name, build([(name, fields)]), fields.get("tiles", 0))
     chip.settle()
     taken = chip.cycle - begin - SEEN
-    assert 0 <= cycles - taken <= HALT, (taken, cycles)
+    assert 0 <= cycles - taken <= halt, (taken, cycles)
 
 
 def cycles_of(source: Source) -> list[tuple[str, int, int]]:

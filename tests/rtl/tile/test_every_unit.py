@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import build
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
-from stimulus import Walk
+from stimulus import Walk, line
 from tile_runs import rtl_tile
 from unit_cases.tile_fence import UNITS
 
@@ -145,3 +146,107 @@ def test_a_reset_at_any_moment_leaves_nothing() -> None:
         assert tile.run(300) == cycles
         assert tile.idle
         assert (tile.flags == flags).all()
+
+
+PASSED, HELD = TileFlag.RING_PRODUCER_A, TileFlag.RING_PRODUCER_B
+"""Flags of the guard that an element passes, and of a row's that it has to wait for then; no unit
+counts them here."""
+
+WAITS_BEHIND_ITS_GUARD = {
+    "RingProducer": "wide_read",
+    "RingConsumerA": "wide_write",
+    "RingConsumerB": "wide_write",
+    "WideToNarrow": "narrow_write",
+    **dict.fromkeys(("MeshSouth", "MeshWest", "MeshNorth", "MeshEast"), "narrow_read"),
+}
+"""Units that may have to wait for the ring, a neighbour or a row when a guard has let them pass,
+and the traversals that do."""
+
+
+def _passing(name: str) -> dict[str, Any]:
+    """Two elements, each of which is counted and waits for a count of its own before it can go."""
+    rest = [0] * (BY_NAME[name].field("watcher_flag").count - 2)
+    row = int(name == "WideToNarrow")  # the second watcher is that of the row
+    fields: dict[str, Any] = {
+        "watcher_flag": [int(PASSED), int(HELD), *rest],
+        "watcher_valid": [1, row, *rest],
+        "watcher_expected": [1, 1, *rest],
+        "watcher_stride": [1, 0, *rest],
+        "watcher_side": [row, 0, *rest],
+        "targets": 1,
+        "row_loop": 7,
+    }
+    fields = {key: value for key, value in fields.items() if key in _names(name)}
+    counts = {key: 1 for key in _names(name) if key.endswith("producer_increment")}
+    moved = line(name, WAITS_BEHIND_ITS_GUARD[name], 2, 100)
+    return fields | counts | moved | {"tiles": 1}
+
+
+def _names(name: str) -> set[str]:
+    return {field.name for field in BY_NAME[name].fields}
+
+
+@pytest.mark.parametrize("name", WAITS_BEHIND_ITS_GUARD)
+@pytest.mark.parametrize("meanwhile", [0, 0xFFFF, 0x9000])
+def test_who_has_passed_a_guard_is_not_asked_again(name: str, meanwhile: int) -> None:
+    """An element that waits for the ring, a neighbour or a row goes when these let it, though a
+    fence has loaded the flag meanwhile; the next one waits for its own count."""
+    tile = _tile()
+
+    def load(flag: int, value: int) -> None:
+        loads = {"reset_flags": 1 << flag, "reset_value": value}
+        tile.give(build([("TileFence", loads | {"tiles": 1})]))
+        tile.run(20)
+
+    def state() -> tuple[int, bool]:
+        """How many elements have been counted, and whether that was all."""
+        counted = tile.flags.astype(int)
+        counted[[PASSED, HELD]] = 0
+        return int(counted.sum()), tile.idle
+
+    tile.reset()
+    tile.stall(0, 256)  # neither ring nor neighbour takes anything
+    tile.flags[:] = 0
+    tile.flags[PASSED] = 1
+    tile.give(build([(name, _passing(name))]))
+    tile.run(20)
+    load(PASSED, meanwhile)
+    assert state() == (0, False)
+    tile.stall(0, 0)
+    _send_rows(tile, name, 2)
+    load(HELD, 1)
+    assert state() == (1, False)
+    load(PASSED, 2)
+    assert state() == (2, True)
+
+
+SILENT = (
+    *("tiles", "tag", "gate", "predicate", "polarity", "trace", "base_register"),
+    *("tiles_register", "tiles_override", "narrow_sleep", "wide_sleep"),
+)
+"""Fields that say nothing to a tile: they are for the core, or have no effect (docs/isa.md)."""
+
+
+@pytest.mark.parametrize("name", [*UNITS, "TileFence"])
+def test_what_says_nothing_to_a_tile_changes_nothing(name: str) -> None:
+    """Each such field by itself, all of its bits; neither what comes of it nor when."""
+    tile = _tile()
+    widths = {field.name: field.width for field in BY_NAME[name].fields}
+    plain: dict[str, Any] = {"reset_flags": 1 << HELD, "reset_value": 7, "increment": 1}
+    if name != "TileFence":
+        plain = _instruction(name, 0, 0, 0, 0) | _counting(name)
+    outcomes = []
+    for silent in (None, *(each for each in SILENT if each in widths)):
+        fields = plain | {"tiles": 1}
+        if silent:
+            fields |= {silent: (1 << widths[silent]) - 1}
+        tile.reset()
+        tile.wide[:], tile.narrow[:] = 3, 5
+        for _ in range(2):
+            _send_rows(tile, name, 1)
+            tile.give(build([(name, fields)]))
+        cycles = tile.run(200)
+        assert tile.idle, silent
+        memories = tile.wide.tobytes(), tile.narrow.tobytes(), tile.flags.tolist()
+        outcomes.append((cycles, tile.fences, memories, tile.rows_out(), tile.words_out(0)))
+        assert outcomes[-1] == outcomes[0], silent

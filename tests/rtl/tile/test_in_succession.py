@@ -172,16 +172,16 @@ def test_random_instructions_one_behind_another(unit: str, nightly: bool) -> Non
 @pytest.mark.parametrize("name", SIDES)
 def test_a_side_goes_on_whatever_stands_between(name: str) -> None:
     """Two instructions of each kind, then one that shows the side: shared or not, from either side
-    on, with one row or two."""
-    kinds = [_rows(name, *kind) for kind in product((True, False), (0, 1), (1, 2))]
+    on, with one row or two, and such as have no second side."""
+    kinds = [_rows(name, *kind) for kind in product((True, False), (0, 1), (1, 2), (10, 0))]
     for between in product(kinds, repeat=2):
         check([(name, rows, {}) for rows in (*between, _rows(name, True, 0, 1))])
 
 
-def _rows(name: str, shares: bool, start: int, rows: int) -> dict[str, Any]:
+def _rows(name: str, shares: bool, start: int, rows: int, distance: int = 10) -> dict[str, Any]:
     """So many rows, each on the other side of a double buffer than the one before."""
     traversal, _ = SIDES[name]
-    double = (0, 10, start) if shares or name == PACK else (0, 0, 0)
+    double = (0, distance, start) if shares or name == PACK else (0, 0, 0)
     found = nothing(name) | Walk((rows, 1, 1, 1), (1, 0, 0, 0), 100, double).fields(name, traversal)
     if name == PACK:
         found |= Walk((rows, *[1] * 5), (1, *[0] * 5), base=7).fields(name, "narrow_read")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from nightly import nightly_too
 from slow_model import mesh_bus as slow
 from slow_model.traversal import walk
-from stimulus import NO_AIMS, Aims, Walk, near_edges
+from stimulus import NO_AIMS, Aims, Walk, line, near_edges, nothing
 from tile_units import LIMIT, TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
@@ -101,3 +102,36 @@ def test_a_port_holds_the_words_that_it_is_said_to(name: str) -> None:
         pair.slow.write_narrow_word(place, word.to_bytes(4, "little"))
     pair.run()
     assert pair.rtl.idle
+
+
+SIDES = {"off": (1, 0), "one": (1, 1), "one again": (3, 0), "several": (3, 2)}
+"""Words of a side, and how far they are apart; the first is a side that is off, and with an
+immediate a single word."""
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("immediate", [0, 1])
+def test_sides_are_on_or_off_each_by_itself(name: str, immediate: int) -> None:
+    """Each kind of one beside each of the other; words that arrive and are not taken stay."""
+    link, words = LINKS.index(name), [bytes([9, k, 1, 2]) for k in range(3)]
+    for read, write in product(SIDES.values(), repeat=2):
+        pair = TileAndModel({})
+        fields = line(name, "narrow_read", read[0], 100, read[1])
+        fields |= line(name, "narrow_write", write[0], 200, write[1])
+        fields |= {"immediate_valid": immediate, "immediate": 0x12345678}
+        fields |= {"read_producer_increment": 1, "write_producer_increment": 1}
+        every = nothing(name) | fields
+        for word in words:
+            pair.rtl.send_word(link, int.from_bytes(word, "little"))
+        pair.give(name, fields)
+        sent, _ = slow.send(pair.slow, name, every)
+        before = list(pair.slow.flags)
+        assert slow.receive(pair.slow, name, every, words)
+        taken = 0 if immediate else sum(pair.slow.flags) - sum(before)
+        # What is left is taken by the next instruction.
+        rest = line(name, "narrow_write", len(words), 300)
+        pair.give(name, rest)
+        assert slow.receive(pair.slow, name, nothing(name) | rest, words[taken:]) == (not taken)
+        pair.run(200)
+        assert pair.rtl.idle == (not taken)
+        assert [word.to_bytes(4, "little") for word in pair.rtl.words_out(link)] == sent

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from darwinn_sim import chip
 from functional_coverage import Coverage
 from nightly import nightly_too
 from slow_model import narrow_to_wide as slow
-from stimulus import Walk
+from stimulus import Walk, line
 from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
@@ -96,5 +97,40 @@ def _check_rows(fields: dict[str, Any], reset: int | None, rows: list[int], valu
         pair.load_flag(reset, value)
         pair.slow.write_row(rows[word], [bytes([0xA0 + word, 0, 0, 0])])
         pair.slow.write_narrow_word(0, bytes([0xA0 + word, 0, 0, 0]))
+    pair.run()
+    assert pair.rtl.idle
+
+
+def test_each_instruction_has_its_own_base() -> None:
+    """Of several that wait one behind another, some with a base from a register: there the one in
+    the instruction means nothing, elsewhere that of the register does not."""
+    pair, bases = TileAndModel({}), (1, None, 40_000, 2, None, None, 0x5555)
+    waits = {"watcher_valid": [1, *[0] * 5], "watcher_flag": [11] * 6, "watcher_expected": [1] * 6}
+    for place, base in enumerate(bases):
+        own = 100 + 10 * place
+        fields = line(NAME, "narrow_read", 3, own) | line(NAME, "wide_write", 1, 500 + place)
+        fields |= waits | {"row_loop": 7, "base_override": int(base is not None)}
+        pair.give(NAME, fields, base)
+        first = own if base is None else base
+        pair.slow.write_row(500 + place, [pair.slow.narrow_word(first + k) for k in range(3)])
+    pair.rtl.run(40)
+    assert pair.rtl.units_idle != 0x3FF, "they wait"
+    pair.give("TileFence", {"reset_flags": 1 << 11, "reset_value": 1})
+    pair.slow.flags[11] = 1
+    pair.run()
+    assert pair.rtl.idle
+
+
+@pytest.mark.parametrize("other", [*range(chip.TILE_FLAGS), None])
+def test_the_double_buffer_starts_anew_whatever_else_a_fence_loads(other: int | None) -> None:
+    """Flag 13 alone, with each of the others, and all at once."""
+    pair = TileAndModel({})
+    every = (1 << chip.TILE_FLAGS) - 1
+    loaded = every if other is None else 1 << 13 | 1 << other
+    fields = _one_row(guarded=True)
+    for _ in range(2):
+        pair.give(NAME, fields)
+        pair.give("TileFence", {"wait_idle": 0x3FF, "reset_flags": loaded})
+    pair.slow.write_row(100, [pair.slow.narrow_word(0)])
     pair.run()
     assert pair.rtl.idle

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_testbench.rtl.tile.bench import RingRow
 from functional_coverage import Coverage
@@ -109,6 +110,22 @@ def test_the_read_side_goes_on_until_a_fence_loads_its_flag(
     assert pair.rtl.idle
     sent = [[word.to_bytes(4, "little") for word in row.words] for row in pair.rtl.rows_out()]
     assert sent == [pair.slow.row(20 + 5 * (side ^ start)) for side in sides]
+
+
+@pytest.mark.parametrize("other", [*range(chip.TILE_FLAGS), None])
+def test_the_read_side_starts_anew_whatever_else_a_fence_loads(other: int | None) -> None:
+    """Flag 16 alone, with each of the others, and all at once."""
+    pair = TileAndModel({})
+    every = (1 << chip.TILE_FLAGS) - 1
+    loaded = every if other is None else 1 << 16 | 1 << other
+    one = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=20, double=(0, 5, 0))
+    for _ in range(2):
+        pair.give("RingProducer", one.fields("RingProducer", "wide_read") | {"targets": 1})
+        pair.give("TileFence", {"wait_idle": 0x3FF, "reset_flags": loaded})
+    pair.run()
+    assert pair.rtl.idle
+    sent = [[word.to_bytes(4, "little") for word in row.words] for row in pair.rtl.rows_out()]
+    assert sent == [pair.slow.row(20)] * 2
 
 
 def test_each_token_counts_one_on_its_channel() -> None:

@@ -244,6 +244,31 @@ def test_drawn_cases_of_the_output_stage(cases: int) -> None:
         note("output stages", cases, nightly_seed())
 
 
+def test_products_around_the_smallest_normal_number() -> None:
+    """Some units of the last place below it and above, and half units: those just below are rounded
+    up to it, or are subnormal."""
+    random, count = np.random.default_rng(5), 1 << 15
+    a = random.integers(1 << 23, 1 << 24, count) * 2.0 ** random.integers(-148, -26, count)
+    near = 2.0**-126 * (1 + random.integers(-16, 17, count) * 2.0**-25)
+    with np.errstate(under="ignore", over="ignore"):
+        operands = [each.astype(np.float32).view(np.uint32) for each in (a, near / a)]
+    signs = random.integers(0, 2, (2, count), np.uint32) << 31
+    compare_functions(operands[0] | signs[0], operands[1] | signs[1])
+    compare_functions(operands[1] | signs[1], operands[0] | signs[0])
+
+
+def test_without_a_table_nothing_of_a_function_counts() -> None:
+    """Neither range reduction nor signs."""
+    from softfloat_reference import FUNCTION, ODD, REDUCES, SYMMETRIC
+
+    random, count = np.random.default_rng(7), 1 << 13
+    cases = _cases(random, count)
+    cases["switches"] &= ~np.uint32(FUNCTION)
+    cases["switches"] |= random.integers(0, 8, count, np.uint32) * REDUCES
+    assert REDUCES * 7 == REDUCES | SYMMETRIC | ODD
+    compare_stages(cases, *_bounds_and_table(random))
+
+
 @pytest.mark.parametrize("scale", [1.0, 0.5, 0.25, 1 / 3, 2.0**-9])
 @pytest.mark.parametrize("first", [-(1 << 15), 0, (1 << 24) - (1 << 15)])
 def test_every_sum_of_sixteen_bits(first: int, scale: float) -> None:

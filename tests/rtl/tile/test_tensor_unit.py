@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import pytest
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from functional_coverage import Coverage
 from hypothesis import strategies as st
 from nightly import check_cases, nightly_too
 from slow_model import tensor_unit as slow
-from stimulus import Walk, around_powers, nothing, signed_powers
+from stimulus import Walk, around_powers, line, nothing, signed_powers
 from tensor_stimulus import scale_bias
 from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
@@ -413,3 +415,161 @@ def test_every_bit_of_a_main_loop_counts(loop: int) -> None:
         cycles.append(pair.rtl.run(1 << 15) - limit)
         assert pair.rtl.narrow[4096:4100].view("<u2").tolist() == [limit + 1, 0]
     assert len(set(cycles)) == 1, cycles
+
+
+@st.composite
+def _with_what_has_no_effect(draw: Any, operation: str) -> Case:
+    """A case, with values of fields that change nothing (docs/isa.md, "Values by grade"): bits of
+    functions without a table, what saves power, the gate and the tag, the degree of a table."""
+    fields, table, flags = draw(cases(operation))
+    widths = {each.name: each.width for each in BY_NAME[operation].fields}
+    silent = {name: draw(st.integers(0, (1 << widths[name]) - 1)) for name in SILENT}
+    if not fields["function"] & 1:
+        silent["function"] = fields["function"] | draw(st.sampled_from([0, 2]))
+        silent |= {name: draw(st.integers(0, 1)) for name in ("symmetric_function", "odd_function")}
+    degree = {"degree": draw(st.integers(0, 3))}
+    return fields | silent, table | degree, flags
+
+
+SILENT = (
+    *("gate", "predicate", "polarity", "trace", "base_register", "tiles_register", "tag"),
+    *("hiccup", "partial_sum_wrap", "zero_activation_power_save"),
+)
+
+
+@pytest.mark.parametrize("operation", [slow.MAC, slow.MAXIMUM, slow.SUM])
+def test_what_has_no_effect_changes_nothing(operation: str) -> None:
+    drawn = _with_what_has_no_effect(operation)
+    check = partial(_check, operation)
+    check_cases(f"RTL tensor unit, no effect on {operation}", drawn, check, 30, nightly=False)
+
+
+FUNCTIONS = [(3, 0, 0), *product((0, 1, 2), (1,), (0, 1)), *product((0, 1, 2), (0,), (0,))]
+"""Bits of a function, and whether it is symmetric and odd, as far as it is known what they do."""
+
+
+@pytest.mark.parametrize(("function", "symmetric", "odd"), FUNCTIONS)
+def test_an_infinite_clip_keeps_the_low_byte_whatever_the_function(
+    function: int, symmetric: int, odd: int
+) -> None:
+    """Of sums far beyond a byte, of either sign; without a table no sign is changed."""
+    lanes = 64
+    fields = PLAIN | {
+        "function": function,
+        "symmetric_function": symmetric,
+        "odd_function": odd,
+        "parameter_zero_point": 128,
+        "activation_zero_point": 0,
+        "output_scale": 1.0,
+        "low_clip": float("-inf"),
+        "high_clip": float("inf"),
+        "output_zero_point": 7,
+        "last_block_lanes": lanes - 1,
+    }
+    fields |= line(slow.MAC, "narrow_write", lanes // 4, 4096, 4)
+    coefficients = [c for k in range(chip.TABLE_SEGMENTS) for c in (3.0 + k, 1.5, 0.25, 0.0, 0.0)]
+    bounds = [-4000.0, -200.0, -1.0, 1.0, 2.5, 900.0, 5000.0]
+    table = {"coefficient": coefficients, "lower_bound": bounds, "degree": 3}
+    _check(slow.MAC, (fields, table, {}))
+
+
+SCALING = int(TileFlag.WIDE_TO_SCALING)
+
+
+@pytest.mark.parametrize(("first", "second"), list(combinations(range(6), 2)))
+def test_the_first_watcher_of_the_scales_says_which_half(first: int, second: int) -> None:
+    """Whatever others there are: one that is off before it, one of the other half behind it, of
+    another flag, or at another depth."""
+    for half, depth in product((0, 1), (0, 7)):
+        slots: dict[str, list[int]] = {
+            f"watcher_{part}": [0] * 6 for part in ("valid", "flag", "expected", "depth")
+        }
+        slots["watcher_flag"] = [SCALING] * 6
+        for slot, expected in ((first, 1 + half), (second, 2 - half)):
+            slots["watcher_valid"][slot] = 1
+            slots["watcher_expected"][slot] = expected
+            slots["watcher_depth"][slot] = depth if slot == first else 7 - depth
+        scaled = {
+            "use_scales": 1,
+            "apply_bias": 1,
+            "output_scale": 2.0**-9,
+            "output_zero_point": 99,
+        }
+        fields = PLAIN | slots | scaled | {"last_block_lanes": 63}
+        fields |= line(slow.MAC, "narrow_write", 16, 4096, 4)
+        _check(slow.MAC, (fields, NO_TABLE, {SCALING: 2}))
+
+
+COUNTS = (3, 2, 2)
+"""Iterations of the innermost main loops."""
+
+
+@pytest.mark.parametrize("mode", [1, 3], ids=["sums in wide memory", "sums in the unit"])
+@pytest.mark.parametrize("alternate", [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2)])
+def test_lanes_and_edges_of_reductions_whichever_loops_there_are(
+    alternate: tuple[int, int], mode: int
+) -> None:
+    """Every set of loops that are summed over, every loop from which blocks are counted, and a loop
+    0 that is shorter on the last pass of another."""
+    for summed, block_loop in product(range(1 << len(COUNTS)), range(len(COUNTS) + 1)):
+        steps, unit = [0] * 8, 4
+        for loop, count in enumerate(COUNTS):
+            if not summed >> loop & 1:
+                steps[loop] = unit
+                unit *= count
+        counts = (*COUNTS, *[1] * 5)
+        walks = {
+            "narrow_read": Walk(counts, (5, 7, 40, *[0] * 5), base=100, alternate=alternate),
+            "parameter_read": Walk(counts, (4, 12, 24, *[0] * 5), base=40, alternate=alternate),
+            "partial_sum": Walk(counts, tuple(steps), base=4 * 400, alternate=alternate),
+        }
+        fields = _loops(
+            {
+                "main_limit": [count - 1 for count in counts],
+                "main_alternate_loop": alternate[0],
+                "main_alternate_limit": max(alternate[1] - 1, 0),
+                "reduction_loops": summed,
+                "output_block_loop": block_loop,
+                "block_lanes": 8,
+                "last_block_lanes": 2,
+                "partial_sum_read": mode,
+            },
+            **walks,
+        )
+        words = sum(-(-lanes // 4) for lanes in slow.output_lanes(fields))
+        if words:
+            fields |= line(slow.MAC, "narrow_write", words, 5000, 4)
+            _check(slow.MAC, (fields, NO_TABLE, {}))
+
+
+def test_an_interpolation_leaves_its_sums_in_wide_memory() -> None:
+    """Where it is told to; the results are the same."""
+    wide = cases(slow.INTERPOLATE).map(lambda case: (case[0] | {"partial_sum_read": 1}, *case[1:]))
+    check = partial(_check, slow.INTERPOLATE)
+    check_cases("RTL tensor unit, sums of interpolations", wide, check, 15, nightly=False)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 20])
+@pytest.mark.parametrize("lanes", [4, 5, 64])
+def test_results_leave_with_the_scales_of_their_own_run(lanes: int, steps: int) -> None:
+    """While runs behind it are summed, whose scales are in the other half."""
+    runs = 4
+    waits = {"valid": 1, "flag": SCALING, "expected": 1, "stride": 1, "depth": 1}
+    fields = _loops(
+        {
+            "main_limit": _eight(steps - 1, runs - 1, rest=0),
+            "reduction_loops": 1,
+            "block_lanes": lanes - 1,
+            "last_block_lanes": lanes - 1,
+            "use_scales": 1,
+            "apply_bias": 1,
+            "output_scale": 2.0**-9,
+            "output_zero_point": 99,
+            **{f"watcher_{part}": [value, *[0] * 5] for part, value in waits.items()},
+        },
+        narrow_read=Walk(_eight(steps, runs, rest=1), _eight(1, 9, rest=0), base=100),
+        parameter_read=Walk(_eight(steps, runs, rest=1), _eight(4, 80, rest=0), base=40),
+        partial_sum=Walk(_eight(steps, runs, rest=1), _eight(0, 4, rest=0)),
+    )
+    fields |= line(slow.MAC, "narrow_write", runs * -(-lanes // 4), 5000, 4)
+    _check(slow.MAC, (fields, NO_TABLE, {SCALING: runs}))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import pytest
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.timing.description import chip_description
 from functional_coverage import ROUNDS, Coverage
@@ -33,6 +36,19 @@ def test_fences_wait_load_and_count(nightly: bool) -> None:
         if not coverage.missed():
             break
     coverage.finish()
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+def test_a_fence_looks_at_every_bit_of_a_count(channel: int) -> None:
+    """Of so many tokens; those of the other channel are not asked for."""
+    flags = (int(TileFlag.RING_PRODUCER_A), int(TileFlag.RING_PRODUCER_B))
+    for bit, count in product(range(16), (0, 0x5A3C, 0xFFFF)):
+        for tokens, passes in ((count ^ 1 << bit, 0), (count, 1)):
+            pair = TileAndModel({flags[channel]: tokens, flags[1 - channel]: count ^ 1 << bit})
+            asked = {"producer_count_valid": 1 << channel, "producer_count": count}
+            pair.give("TileFence", asked | {"increment": 1})
+            pair.rtl.run(20)
+            assert pair.rtl.fences == passes, (bit, count)
 
 
 def test_a_full_unit_queue_holds_back_other_units() -> None:

@@ -39,11 +39,13 @@ def test_random_instructions_move_the_words_of_the_slow_model(nightly: bool) -> 
     check_unit(coverage, TRAVERSALS, cases, check, nightly=nightly)
 
 
+@pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize("counted", [0, 1, 2, 7])
-def test_a_load_of_scales_begins_at_the_half_that_is_free(counted: int) -> None:
-    """docs/chip-facts.md: the half follows the blocks that flag 12 has counted."""
+def test_a_load_of_scales_begins_at_the_half_that_is_free(counted: int, start: int) -> None:
+    """docs/chip-facts.md: the half follows the blocks that flag 12 has counted, wherever the
+    traversal says that it starts."""
     pair = TileAndModel({slow.SCALE_FLAG: counted})
-    write = Walk((HALF, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0), double=(1, HALF, 0))
+    write = Walk((HALF, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0), double=(1, HALF, start))
     read = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=20)
     fields = write.fields(NAME, "narrow_write") | read.fields(NAME, "wide_read")
     fields |= {"scale_bias": 1, "row_loop": 1, "producer_increment": 1, "producer_depth": 1}
