@@ -22,8 +22,9 @@ from darwinn_sim import chip
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner, unchecked
 from darwinn_sim.kernel.structure import Int32, Record, Records
+from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, scale_half
-from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK, row_base, values_of
+from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, row_base, values_of
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 NOTHING = -1

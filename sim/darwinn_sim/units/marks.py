@@ -22,8 +22,9 @@ from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.structure import Int16, Int32, Record, Records, Uint8
 from darwinn_sim.units.identities import same_row
+from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, scale_half
-from darwinn_sim.units.tensor_cells import NARROW_MASK, row_base
+from darwinn_sim.units.tensor_cells import row_base
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 PARAMETER_MARK = 0xFF

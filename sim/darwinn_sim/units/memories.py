@@ -13,7 +13,10 @@ NARROW_WORDS = chip.NARROW_BYTES // chip.WORD_BYTES
 SCALE_STEPS = chip.SCALE_BIAS_WORDS // 2
 """Places of narrow memory, and of the scale/bias buffer."""
 
-_WORD_MASK = chip.NARROW_ADDRESS_BYTES // chip.WORD_BYTES - 1
+NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
+"""Byte addresses of narrow memory wrap."""
+
+_WORD_MASK = NARROW_MASK // chip.WORD_BYTES
 
 
 @inner

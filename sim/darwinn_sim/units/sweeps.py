@@ -20,9 +20,10 @@ from darwinn_sim.kernel.structure import Record, Records
 from darwinn_sim.units import memories
 from darwinn_sim.units.identities import last_granule
 from darwinn_sim.units.marks import ALL_PLANES, Run, Sweep, Sweeps
+from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.output_stage import OUTPUT_16BIT
 from darwinn_sim.units.tables import Tables
-from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK
+from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
 from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
 from darwinn_sim.units.tensor_unit import KEEP_SUMS, result_words

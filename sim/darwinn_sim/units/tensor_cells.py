@@ -12,8 +12,10 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, order, state
-from darwinn_sim.kernel.compiled import inner, unchecked
+from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.units import memories
+from darwinn_sim.units.memories import NARROW_MASK
+from darwinn_sim.units.tensor_products import MOST_ZERO, add_products
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 MAC, MAXIMUM, SUM, INTERPOLATE = (
@@ -21,14 +23,7 @@ MAC, MAXIMUM, SUM, INTERPOLATE = (
 )
 """Operations: the opcodes."""
 
-NARROW_MASK = chip.NARROW_ADDRESS_BYTES - 1
-"""Addresses of narrow memory wrap."""
-
-
 _LEAST = np.int32(-(1 << 30))
-
-_Group = tuple[np.int32, np.int32, np.int32, np.int32]
-"""Activations of an iteration."""
 
 
 @inner
@@ -90,12 +85,21 @@ def multiply_accumulate(
         and not parameters.load_parameter_zero_point
         and not parameters.activation_16bit
         and not parameters.parameter_16bit
+        and parameters.activation_zero_point <= MOST_ZERO
+        and parameters.parameter_zero_point <= MOST_ZERO
     )
     i = 0
     while i < len(operands):
         if simple:
-            i += _multiply_rows(
-                core, tile, unit, parameters, segment.lanes, operands[i:], granules[i:]
+            i += add_products(
+                unit.accumulator,
+                segment.lanes,
+                tile.narrow,
+                operands[i:],
+                tile.wide,
+                granules[i:],
+                np.int32(parameters.activation_zero_point),
+                np.int32(parameters.parameter_zero_point),
             )
         if i < len(operands):
             for k in range(parameters.products):
@@ -104,83 +108,6 @@ def multiply_accumulate(
                         core, tile, unit, parameters, segment, operands[i], granules[i], k
                     )
             i += 1
-
-
-@unchecked
-def _multiply_rows(
-    core: state.Core,
-    tile: state.Tile,
-    unit: state.Unit,
-    parameters: Parameters,
-    lanes: int,
-    operands: NDArray[np.int32],
-    granules: NDArray[np.int16],
-) -> int:
-    """Four 8-bit activations times the four bytes of each lane: the case that takes the time.
-
-    Goes on up to the first granule that does not begin a row; returns how many rows those are.
-    Within bounds: narrow addresses wrap, a row outside of wide memory is row 0, and the numbers of
-    lanes are fields of six bits. Four rows at a time, so that sums are read and written once for
-    all of them, whole segments in one call, and every number is cut to 32 bits at once: that keeps
-    the loop over lanes in 32-bit vectors without shuffles.
-    """
-    octets = tile.narrow.view(np.uint8)
-    wide = tile.wide.view(np.int32)
-    zero = np.int32(parameters.activation_zero_point)
-    parameter_zero = np.int32(parameters.parameter_zero_point)
-    sums = unit.accumulator
-    i = 0
-    while i < len(operands) and not granules[i] & 3:
-        a = _group(octets, operands[i], zero)
-        u = wide[row_base(core, tile, parameters, granules[i] >> 2) :]
-        if i + 3 < len(operands) and not (granules[i + 1] | granules[i + 2] | granules[i + 3]) & 3:
-            b = _group(octets, operands[i + 1], zero)
-            c = _group(octets, operands[i + 2], zero)
-            d = _group(octets, operands[i + 3], zero)
-            v = wide[row_base(core, tile, parameters, granules[i + 1] >> 2) :]
-            w = wide[row_base(core, tile, parameters, granules[i + 2] >> 2) :]
-            x = wide[row_base(core, tile, parameters, granules[i + 3] >> 2) :]
-            total = _total(a) + _total(b) + _total(c) + _total(d)
-            offset = np.int32(total * parameter_zero)
-            for lane in range(lanes):
-                one = np.int32(_dot(a, u[lane]) + _dot(b, v[lane]))
-                other = np.int32(_dot(c, w[lane]) + _dot(d, x[lane]))
-                sums[lane] = np.int32(np.int32(sums[lane] - offset) + np.int32(one + other))
-            i += 4
-        else:
-            offset = np.int32(_total(a) * parameter_zero)
-            for lane in range(lanes):
-                sums[lane] = np.int32(np.int32(sums[lane] - offset) + _dot(a, u[lane]))
-            i += 1
-    return i
-
-
-@unchecked
-def _group(octets: NDArray[np.uint8], address: int, zero: np.int32) -> _Group:
-    """Four activations, minus their zero point."""
-    return (
-        np.int32(octets[address & NARROW_MASK] - zero),
-        np.int32(octets[(address + 1) & NARROW_MASK] - zero),
-        np.int32(octets[(address + 2) & NARROW_MASK] - zero),
-        np.int32(octets[(address + 3) & NARROW_MASK] - zero),
-    )
-
-
-@unchecked
-def _total(group: _Group) -> np.int32:
-    return np.int32(group[0] + group[1] + group[2] + group[3])
-
-
-@unchecked
-def _dot(group: _Group, word: np.int32) -> np.int32:
-    """Four activations times the bytes of a word."""
-    even = np.int32(group[0] * np.int32(word & 0xFF)) + np.int32(
-        group[2] * np.int32(word >> 16 & 0xFF)
-    )
-    odd = np.int32(group[1] * np.int32(word >> 8 & 0xFF)) + np.int32(
-        group[3] * np.int32(word >> 24 & 0xFF)
-    )
-    return np.int32(even + odd)
 
 
 @inner

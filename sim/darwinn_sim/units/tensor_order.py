@@ -9,7 +9,8 @@ from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.kernel import clocks, order, shadow, state
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.units import memories
-from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK, values_of, works
+from darwinn_sim.units.memories import NARROW_MASK
+from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, values_of, works
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 

@@ -9,7 +9,8 @@ from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import memories
-from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, NARROW_MASK, values_of, works
+from darwinn_sim.units.memories import NARROW_MASK
+from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, values_of, works
 from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
 from darwinn_sim.units.tensor_unit import KEEP_SUMS, result_words

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.tensor_cells import (
     INTERPOLATE,
     MAC,
-    NARROW_MASK,
     activation_of,
     row_base,
     values_of,

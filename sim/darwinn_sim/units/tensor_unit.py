@@ -18,12 +18,12 @@ from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import CoefficientTable
 from darwinn_sim.units import identities, marks, memories, observation
 from darwinn_sim.units.marks import Marks, Sweep
+from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function, round_results, scaled_sums
 from darwinn_sim.units.tensor_cells import (
     INTERPOLATE,
     MAC,
-    NARROW_MASK,
     interpolate,
     multiply_accumulate,
     reduce,
