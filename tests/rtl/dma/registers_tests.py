@@ -99,6 +99,19 @@ class PageTable(DmaTest):
 
 
 @pyuvm.test()
+class UnitStates(DmaTest):
+    """The status of a unit of the core follows its run control: idle, running, halted."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        await environment.reset()
+        model = environment.registers
+        for unit in ("scalar_core", "av_data_pop", "parameter_pop", "infeed", "outfeed"):
+            for command, state in ((1, 1), (2, 4), (0, 0)):
+                await model.write(f"{unit}_run_control", command)
+                assert await model.read(f"{unit}_run_status") == state, unit
+
+
+@pyuvm.test()
 class AnyHost(DmaTest):
     """A host may give the value of a write before its address or behind it, have several accesses
     under way, and take answers when it likes: each does what it should."""
@@ -132,16 +145,3 @@ class AnyHost(DmaTest):
             for offset, task in zip(offsets[2:], reading, strict=True):
                 assert task.result().data == values[offset], f"{offset:#x} after {cycles} cycles"
             values |= given
-
-
-@pyuvm.test()
-class UnitStates(DmaTest):
-    """The status of a unit of the core follows its run control: idle, running, halted."""
-
-    async def scenario(self, environment: DmaEnvironment) -> None:
-        await environment.reset()
-        model = environment.registers
-        for unit in ("scalar_core", "av_data_pop", "parameter_pop", "infeed", "outfeed"):
-            for command, state in ((1, 1), (2, 4), (0, 0)):
-                await model.write(f"{unit}_run_control", command)
-                assert await model.read(f"{unit}_run_status") == state, unit
