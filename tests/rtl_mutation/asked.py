@@ -50,7 +50,7 @@ _UNITS = _tile(
     *("narrow_to_wide", "wide_to_narrow", "tile_fence", "ring_bus", "tensor_unit", "mesh_bus"),
     *("edges", "in_succession"),
 )
-_ALL_OF_TILE = (*_UNITS, *_tile("every_unit", "arithmetic", "timing", "unit_latency"))
+_ALL_OF_TILE = (*_UNITS, *_tile("every_unit", "at_once", "arithmetic", "timing", "unit_latency"))
 
 NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/tile/mesh_bus.sv", _tile("edges", "mesh_bus")),
@@ -62,12 +62,12 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/tile/sync_flags.sv", _tile("tile_fence")),
     (
         "rtl/tile/*_memory.sv",
-        _tile("edges", "ports", "wide_to_narrow", "narrow_to_wide", "block_ram"),
+        _tile("edges", "ports", "at_once", "wide_to_narrow", "narrow_to_wide", "block_ram"),
     ),
     ("rtl/tile/memory_bank.sv", _tile("block_ram")),
     ("rtl/tile/traversal.sv", _tile("edges", "wide_to_narrow", "narrow_to_wide", "tensor_unit")),
     ("rtl/tile/watchers.sv", _tile("edges", "every_unit", "wide_to_narrow", "mesh_bus")),
-    ("rtl/tile/tile.sv", _tile("every_unit")),
+    ("rtl/tile/tile.sv", _tile("every_unit", "at_once")),
     ("rtl/tile/tensor_*.sv", _tile("tensor_unit")),
     ("rtl/tile/output_stage.sv", _tile("softfloat", "arithmetic", "tensor_unit")),
     ("rtl/pkg/float32_pkg.sv", _tile("softfloat", "arithmetic", "tensor_unit")),
