@@ -652,6 +652,27 @@ def test_a_scalar_fence_waits_for_all_instructions_of_a_unit(unit: ScalarUnit) -
     assert int(playing.rtl.scalar_flags[flag]) == count
 
 
+@pytest.mark.parametrize("unit", COUNTS, ids=lambda unit: unit.name)
+def test_each_instruction_of_a_unit_counts_as_it_says(unit: ScalarUnit) -> None:
+    """One that counts before one that does not, and the other way round, each right behind the
+    other, with what they need there at once."""
+    counts = (1, 0, 0, 1, 1, 0, 1, 0)
+    playing, (name, fields, flag) = Chip(), COUNTS[unit]
+    host = np.arange(len(counts) * chip.PARAMETER_UNIT_BYTES, dtype=np.uint16).astype(np.uint8)
+    playing.rtl.unmap_all()
+    playing.rtl.map(0, host.ctypes.data, host.size)
+    for tag in (DescriptorTag.PARAMETERS, DescriptorTag.INPUT):
+        playing.rtl.descriptor(tag, 1 << 63, host.size)
+    for row in range(len(counts) if unit is ScalarUnit.RING_OUTFEED else 0):
+        playing.infeed(row, OUTFEED)
+    playing.rtl.run(600)
+    for number, counted in enumerate(counts):
+        _moves(playing, name, 1, number, **fields, **(COUNTING if counted else {}))
+    playing.give("ScalarFence", {"wait_idle": 1 << unit})
+    playing.rtl.run(2)
+    assert int(playing.rtl.scalar_flags[flag]) == sum(counts)
+
+
 def test_a_scalar_fence_waits_for_output_that_has_not_come() -> None:
     """The outfeed has an instruction, and no row yet: its output has not been delivered."""
     playing = Chip()
