@@ -140,7 +140,8 @@ def table() -> str:
     lines = ["| module | what is proved | how | with |", "|---|---|---|---|"]
     for proofs in by_wrapper.values():
         first = max(proofs, key=lambda proof: len(proof.properties))
-        says = "; ".join(each.says for each in first.properties)
+        every = chain(first.properties, *(proof.properties for proof in proofs))
+        says = "; ".join(dict.fromkeys(each.says for each in every))
         how = f"{first.bound} cycles" if first.bound else "always"
         given = "; ".join(
             ", ".join(f"{name} {value}" for name, value in proof.parameters.items())

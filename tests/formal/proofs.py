@@ -582,6 +582,11 @@ _CHUNKS = (
         Edit("chunk_queue.sv", "«completed_head[31:0]»", "32'(completed_head[15:0])"),
     ),
 )
+_PART_OF_A_WORD = Property(
+    "assert_strobes",
+    "of a wide word its strobes are those of the block",
+    Edit("chunk_queue.sv", "DataBytes'((«1 << Bytes») - 1)", "1 >> Bytes"),
+)
 
 _WRITER = (
     Property(
@@ -999,10 +1004,10 @@ PROOFS = (
         Proof(
             "chunk_queue",
             "chunk_queue_proof",
-            _CHUNKS[:4] if width == 32 else _CHUNKS,
+            (*_CHUNKS[:4], _PART_OF_A_WORD) if width == 32 else _CHUNKS,
             ("cover_reads", "cover_waits", "cover_early_words", "cover_tells"),
             {"DataBytes": width},
-            nightly=True,
+            nightly=width != 32,
         )
         for width in (4, 8, 32)
     ),

@@ -119,7 +119,12 @@ module chunk_queue_proof
   logic began;
   always_ff @(posedge clk) began <= rst_n && begins;
 
-  // What the words of the status block are: the head, and zeros.
+  // What the words of the status block are: the head, and zeros. It is a part of a wide word.
+  localparam int PlaceBits = $clog2(DataBytes);
+  logic [PlaceBits-1:0] first;  // of its bytes in a word
+  logic [DataBytes-1:0] strobes;
+  assign first = (Words == 1) ? queue.bus_address[PlaceBits-1:0] : '0;
+  assign strobes = (Words == 1) ? DataBytes'(16'hFFFF) << first : '1;
   logic writing;  // the queue offers it, or could
   assign writing = queue.writes && (queue.state == 3'd2 || queue.state == 3'd3);
   logic [127:0] block;
@@ -141,7 +146,8 @@ module chunk_queue_proof
       assert (16'(m_axi_read.araddr[11:0]) + 16'(Words * DataBytes) <= 16'd4096 || !m_axi_read.arvalid);
       assert_reads_its_entry : assert (!began || queue.device_address == begins_at);
       assert_head_in_the_block :
-      assert (!m_axi_write.wvalid || Words == 1 || m_axi_write.wdata == (8 * DataBytes)'(block));
+      assert (!m_axi_write.wvalid || m_axi_write.wdata == (8 * DataBytes)'(block) << (8 * first));
+      assert_strobes : assert (!m_axi_write.wvalid || m_axi_write.wstrb == strobes);
       lemma_place : assert (queue.next == place && queue.stale == stale);
       lemma_block :
       assert (!writing || block == 128'(queue.head) >> (8 * DataBytes * 32'(written)));
