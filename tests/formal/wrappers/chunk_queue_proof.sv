@@ -123,7 +123,7 @@ module chunk_queue_proof
   localparam int PlaceBits = $clog2(DataBytes);
   logic [PlaceBits-1:0] first;  // of its bytes in a word
   logic [DataBytes-1:0] strobes;
-  assign first = (Words == 1) ? queue.bus_address[PlaceBits-1:0] : '0;
+  assign first   = (Words == 1) ? queue.bus_address[PlaceBits-1:0] : '0;
   assign strobes = (Words == 1) ? DataBytes'(16'hFFFF) << first : '1;
   logic writing;  // the queue offers it, or could
   assign writing = queue.writes && (queue.state == 3'd2 || queue.state == 3'd3);
