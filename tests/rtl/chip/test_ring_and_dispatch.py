@@ -194,7 +194,7 @@ def test_no_turn_is_lost_where_two_end_at_once(of_tile: int, channel: int, watch
     playing, elements = Chip(), 6 * ROW
     _rows_in_tiles(playing, [3])
     before = playing.rtl.tile_flags[:, 17:19].copy()
-    turn = {"token_producer_increment": 1, "token_producer_depth": 0, "consumer_b": channel}
+    turn: dict[str, Any] = {"token_producer_increment": 1, "consumer_b": channel}
     if watched:
         playing.give("ScalarFence", {"reset_flags": 1 << NOBODYS, "reset_value": elements})
         ones = {f"watcher_{part}": [1, 0] for part in ("valid", "expected", "stride")}
