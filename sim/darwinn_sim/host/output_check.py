@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Buffer, Description, Executable, Layer, to_tensor
 from darwinn_formats.errors import FormatError
+from numpy.typing import NDArray
 
 from darwinn_sim.host.buffers import Request, batches_of, layer_bytes
 
@@ -26,13 +27,10 @@ def unknown_output(request: Request) -> Elements | None:
     What a layer has between its elements does not count. None if all follow from written memory.
     """
     for layer in request.executable.output_layers:
-        for batch in range(batches_of(request.executable)):
-            buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name, batch)
-            mapped = request.buffers.get(buffer)
-            known = None if mapped is None else mapped.region.payload_known
-            if known is None or known[: layer_bytes(layer)].all():
+        for known in _known(request, layer):
+            if known.all():
                 continue
-            unknown = np.where(known[: layer_bytes(layer)], 0, 0xFF).astype(np.uint8)
+            unknown = np.where(known, 0, 0xFF).astype(np.uint8)
             found = _differing(layer, unknown.tobytes(), bytes(unknown.size))
             if found is not None:
                 return found
@@ -43,17 +41,20 @@ def known_outputs(request: Request) -> dict[str, bytes]:
     """For each byte of an output, as ``Driver.finish`` gives them, 1 if it follows from written
     memory.
     """
-    found: dict[str, bytes] = {}
-    for layer in request.executable.output_layers:
-        parts: list[bytes] = []
-        for batch in range(batches_of(request.executable)):
-            buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name, batch)
-            mapped = request.buffers.get(buffer)
-            known = None if mapped is None else mapped.region.payload_known
-            if known is not None:
-                parts.append(known[: layer_bytes(layer)].tobytes())
-        found[layer.name] = b"".join(parts)
-    return found
+    return {
+        layer.name: b"".join(known.tobytes() for known in _known(request, layer))
+        for layer in request.executable.output_layers
+    }
+
+
+def _known(request: Request, layer: Layer) -> Iterator[NDArray[np.bool_]]:
+    """Of each batch of an output, which bytes follow from written memory, where that is known."""
+    for batch in range(batches_of(request.executable)):
+        buffer = Buffer(Description.BASE_ADDRESS_OUTPUT_ACTIVATION, layer.name, batch)
+        mapped = request.buffers.get(buffer)
+        known = None if mapped is None else mapped.region.payload_known
+        if known is not None:
+            yield known[: layer_bytes(layer)]
 
 
 def differing_output(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from darwinn_formats.brief import brief
+from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
@@ -129,6 +130,12 @@ def lower(
     tables = _tables(programs, starts, dma_only)
     unpatched = tables.scalar.copy()
     return LoweredProgram(tables, programs, tuple(chunks), starts, entries, unpatched, assumed)
+
+
+def lower_executable(executable: Executable, *, assumptions: bool = True) -> LoweredProgram:
+    """The program of an executable; raises as :func:`lower`."""
+    chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
+    return lower(chunks, assumptions=assumptions)
 
 
 def twin(program: LoweredProgram) -> LoweredProgram:

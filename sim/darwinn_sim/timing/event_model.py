@@ -18,7 +18,7 @@ from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records, numbers
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import awaits_chunk
-from darwinn_sim.machine.lowering import LoweredProgram, lower
+from darwinn_sim.machine.lowering import LoweredProgram, lower_executable
 from darwinn_sim.timing import engine, stations, transfers, turns, waiting
 from darwinn_sim.timing import state as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
@@ -79,9 +79,8 @@ def simulate(
         DriverError: it ends without host interrupt 0, or raises it twice; or there is no place for
             its buffers.
     """
-    chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
     if program is None:
-        program = lower(chunks, assumptions=assumptions)
+        program = lower_executable(executable, assumptions=assumptions)
     buffers = HostBuffers(executable)
     buffers.link(program, assumptions=assumptions)
     run = _Run(program, chunk_bytes or program.sizes, chip_parameters, host, spans, buffers)
@@ -358,8 +357,8 @@ def _rates(chip_parameters: ChipDescription, host: HostLink | None) -> Records[p
     for name in ChipDescription.parameters():
         if name in (parts.Rates.dtype.names or ()):
             rates[name] = int(getattr(chip_parameters, name).value)
-    waiting = int(chip_parameters.result_queue_words.value)
-    rates["result_queue_cycles"] = waiting // rates["result_words_per_cycle"]
+    words = int(chip_parameters.result_queue_words.value)
+    rates["result_queue_cycles"] = words // rates["result_words_per_cycle"]
     if host:
         for name, speed in (
             ("link_in_time", host.bytes_per_second_in),

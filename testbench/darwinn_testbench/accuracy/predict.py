@@ -17,7 +17,7 @@ from darwinn_formats.darwinn import Executable, load
 from darwinn_sim import chip, timing
 from darwinn_sim.host.dma_trace import TransferKind
 from darwinn_sim.machine import layers
-from darwinn_sim.machine.lowering import LoweredProgram, lower
+from darwinn_sim.machine.lowering import LoweredProgram, lower_executable
 from darwinn_sim.timing.description import Confidence, Quantity
 
 from darwinn_testbench.accuracy.points import Host, Model, Points
@@ -373,6 +373,5 @@ class _Binaries:
             if len(models) != 1:
                 raise InputError(f"{path}: holds {counted(len(models), 'compiled model')}, not one")
             executable = models[0].inference
-            chunks = [bytes(each.bitstream) for each in executable.instruction_bitstreams]
-            self._loaded[name] = executable, lower(chunks)
+            self._loaded[name] = executable, lower_executable(executable)
         return self._loaded[name]

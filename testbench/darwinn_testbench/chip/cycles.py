@@ -16,7 +16,7 @@ from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine.completeness import incomplete_note
-from darwinn_sim.machine.lowering import lower
+from darwinn_sim.machine.lowering import lower_executable
 
 from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, named_operators
 from darwinn_testbench.chip.inspection import check_number
@@ -270,9 +270,8 @@ def time_executable(
         "type": executable.type.name,
         "estimated_cycles": executable.estimated_cycles_64bit or None,
     }
-    chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
     try:
-        program = lower(chunks, assumptions=assumptions)
+        program = lower_executable(executable, assumptions=assumptions)
         facts["assumed"] = program.assumptions
         result = timing.simulate(executable, chip, host, assumptions=assumptions, program=program)
         bound = timing.static_bound(program, program.sizes, chip, host)

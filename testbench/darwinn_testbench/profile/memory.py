@@ -9,7 +9,7 @@ from darwinn_formats.darwinn import Executable
 from darwinn_sim import chip
 from darwinn_sim.analysis.narrow_usage import highest_address, used_narrow_bytes
 from darwinn_sim.host.buffers import layer_bytes
-from darwinn_sim.machine.lowering import LoweredProgram, lower
+from darwinn_sim.machine.lowering import LoweredProgram, lower_executable
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ def _narrow(program: LoweredProgram) -> Iterator[tuple[str, int]]:
 def _wide(program: LoweredProgram, caching: Executable | None) -> Iterator[tuple[str, int]]:
     cached = 0
     if caching is not None:
-        chunks = [bytes(chunk.bitstream) for chunk in caching.instruction_bitstreams]
-        cached = _written_rows(lower(chunks))
+        cached = _written_rows(lower_executable(caching))
     used = max(cached, _written_rows(program))
     yield "cached parameters", cached * chip.ROW_BYTES
     yield "rows written in the inference", (used - cached) * chip.ROW_BYTES

@@ -19,7 +19,7 @@ from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.completeness import incomplete_note
-from darwinn_sim.machine.lowering import LoweredProgram, lower, twin
+from darwinn_sim.machine.lowering import lower_executable, twin
 from darwinn_sim.timing import (
     CHIP_STATION_NAMES,
     TILE_STATION_NAMES,
@@ -31,7 +31,7 @@ from darwinn_sim.timing import (
 
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
-from darwinn_testbench.chip.model import BoundModel, choose_model, open_models
+from darwinn_testbench.chip.model import choose_model, open_models
 from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_bound
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
@@ -180,7 +180,7 @@ def profile(
     progress("timing", 0, None)
     chip = timing.chip_description(chip_name)
     link = link_of(chip, host_name)
-    program = _lowered(bound, assumptions)
+    program = lower_executable(bound.compiled.inference, assumptions=assumptions)
     view = partial(view_bound, bound, model=model, assumptions=assumptions, program=twin(program))
     with ThreadPoolExecutor(1) as beside:
         # Kernels leave Python's lock to others, so that both have a core where there are two.
@@ -230,11 +230,6 @@ def profile(
         figures={"model": model, "profile": figures, "assumptions": grading.merged(assumed)},
         message="; ".join(filter(None, notes)),
     )
-
-
-def _lowered(bound: BoundModel, assumptions: bool) -> LoweredProgram:
-    parts = bound.compiled.inference.instruction_bitstreams
-    return lower([bytes(part.bitstream) for part in parts], assumptions=assumptions)
 
 
 def queue_name(transfer: TimedTransfer) -> str:

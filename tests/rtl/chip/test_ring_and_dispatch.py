@@ -233,17 +233,22 @@ def test_an_instruction_reaches_each_of_its_tiles_once() -> None:
     assert counts == [1, 2, *[0] * (chip.TILES - 2)]
 
 
+def _row_in_narrow_memory(playing: Chip, row: int, place: int) -> None:
+    """Put a row of the infeed's into tile 0, its words from ``place`` on."""
+    playing.infeed(row, 1)
+    playing.consume(0, 0, 1, base=0)
+    playing.rtl.settle()
+    spread = _line("WideToNarrow", "narrow_write", ROW, place)
+    playing.give("WideToNarrow", spread | {"row_loop": 6}, 1)
+    playing.rtl.settle()
+
+
 def test_a_base_from_the_core_reaches_a_tile_bit_by_bit() -> None:
     """A tile reads where the core says, whatever base stands in the instruction."""
     playing = Chip()
     for row in range(16):
         place = 1 << row
-        playing.infeed(row, 1)
-        playing.consume(0, 0, 1, base=0)
-        playing.rtl.settle()
-        spread = _line("WideToNarrow", "narrow_write", ROW, place)
-        playing.give("WideToNarrow", spread | {"row_loop": 6}, 1)
-        playing.rtl.settle()
+        _row_in_narrow_memory(playing, row, place)
         gather = _line("NarrowToWide", "narrow_read", ROW) | {"wide_write_base": 5, "row_loop": 6}
         playing.give("NarrowToWide", gather, 1, base=place)
         playing.rtl.settle()
@@ -257,12 +262,7 @@ def test_a_base_from_the_core_is_for_its_instruction_alone() -> None:
     """Of several that stand one behind another, of which some have one."""
     playing, places = Chip(), (0, 100, 20_000, 1000)
     for row, place in enumerate(places):
-        playing.infeed(row, 1)
-        playing.consume(0, 0, 1, base=0)
-        playing.rtl.settle()
-        spread = _line("WideToNarrow", "narrow_write", ROW, place)
-        playing.give("WideToNarrow", spread | {"row_loop": 6}, 1)
-        playing.rtl.settle()
+        _row_in_narrow_memory(playing, row, place)
     for row, place in enumerate(places):
         from_core = row % 2 == 0
         own = places[-1] if from_core else place
