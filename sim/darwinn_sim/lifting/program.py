@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.output_check import differing_output
@@ -23,6 +21,7 @@ from darwinn_sim.lifting.stages import stages
 from darwinn_sim.lifting.steps import Matrix, planned
 from darwinn_sim.lifting.tape import CONSTANTS
 from darwinn_sim.lifting.walk import STALE, NotLifted, Walked, walk
+from darwinn_sim.matrix_threads import one_matrix_thread
 
 MOST_INPUTS = 64
 """Inputs that go through a program at once, in one thread."""
@@ -36,12 +35,6 @@ _GATHERED = 1 << 20
 _SHARED = 1 << 28
 """Products for each of several threads, at least: some 5 ms. What is shorter than that takes longer
 in two threads than in one."""
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Libraries that have threads: to look for them takes as long as a small program does."""
-    return ThreadpoolController()
 
 
 class _Room(NamedTuple):
@@ -100,9 +93,7 @@ class LiftedProgram:
         ends = [len(inputs) * k // threads for k in range(threads + 1)]
         parts = [inputs[begin:end] for begin, end in pairwise(ends) if begin < end]
         self._make_rooms([len(part) for part in parts])
-        # Else the library of matrices has threads of its own for each of these, which wait for each
-        # other at each product: where a core is busy, ten times as long as one thread computes.
-        with _libraries().limit(limits=1, user_api="blas"):
+        with one_matrix_thread():
             if len(parts) <= 1:
                 return list(chain.from_iterable(map(self._run, parts, self._rooms)))
             with ThreadPoolExecutor(len(parts)) as pool:

@@ -12,6 +12,7 @@ from itertools import chain
 
 import numpy as np
 from darwinn_formats import tflite
+from darwinn_sim.matrix_threads import one_matrix_thread
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.call import Call, CompilerChoices, Operand
@@ -117,7 +118,7 @@ class ChipArithmetic:
         if rule.assumption:
             call.assume(rule.assumption)
         # A file may hold scales of any size: what overflows is clipped, as on the chip.
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), one_matrix_thread():
             result = rule.function(call)
         arrays = result if isinstance(result, tuple) else (result,)
         targets = _targets(self.network, operator)

@@ -79,7 +79,7 @@ class CoefficientTable:
 
     def _polynomial(self, y: NDArray[np.float32]) -> NDArray[np.float32]:
         # A program need not sort them: the segment is how many of them are not above.
-        segment = sum((y >= bound for bound in self.lower_bounds), np.zeros(y.shape, np.intp))
+        segment = np.searchsorted(np.sort(self.lower_bounds), y, side="right")
         rows = self.coefficients[segment]
         value: NDArray[np.float32] = rows[..., -1]
         for power in range(rows.shape[-1] - 2, -1, -1):

@@ -6,8 +6,8 @@ Sums are BLAS products in the float type that :func:`summing_dtype` proves exact
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from darwinn_testbench.reference.tflite.output_stage import (
 
 _BYTE_SPAN = 255
 """Greatest magnitude of a centred byte: value - zero_point of an 8-bit tensor."""
-_BLOCK_ELEMENTS = 2**23
+_BLOCK_ELEMENTS = 2**19
 """Elements of a block of convolution patches that are gathered at a time."""
 
 
@@ -185,20 +185,22 @@ def conv_2d(call: Call) -> AnyArray:
     )
     shape = (len(image.value), height.outputs, width.outputs, channels)
     call.expect(shape, math.prod(shape) * math.prod(weights.shape[1:]))
-    matrix = weights.reshape(channels, -1)
+    rows = np.abs(weights).sum(axis=(2, 3))
+    # A row of the kernel is summed on its own, where it can be in the faster type.
+    row_dtype = summing_dtype(float(_BYTE_SPAN * rows.max(initial=0)))
+    taps = weights.transpose(1, 2, 3, 0).reshape(kernel_height, -1, channels).astype(row_dtype)
 
     def total(dtype: type[Any]) -> AnyArray:
-        padded = _padded(image.centred(dtype), height, width)
+        padded = _padded(image.centred(row_dtype), height, width)
         parts = [
-            _convolved(part, np.ascontiguousarray(columns.T, dtype), height, width)
+            _convolved(part, columns, height, width, dtype)
             for part, columns in zip(
-                np.split(padded, groups, axis=3), np.split(matrix, groups), strict=True
+                np.split(padded, groups, axis=3), np.split(taps, groups, axis=2), strict=True
             )
         ]
         return parts[0] if groups == 1 else np.concatenate(parts, axis=3)
 
-    bias = _bias(call, 2, channels)
-    return _weighted(call, total, np.abs(matrix).sum(axis=1), bias)
+    return _weighted(call, total, rows.sum(axis=1), _bias(call, 2, channels))
 
 
 def _groups(call: Call, inputs: int, depth: int, outputs: int) -> int:
@@ -210,17 +212,37 @@ def _groups(call: Call, inputs: int, depth: int, outputs: int) -> int:
     return inputs // depth
 
 
-def _convolved(padded: AnyArray, columns: AnyArray, height: Axis, width: Axis) -> AnyArray:
-    """Sums of a padded image (n, h, w, c) with weights (kernel h * kernel w * c, out)."""
+def _convolved(
+    padded: AnyArray, taps: AnyArray, height: Axis, width: Axis, dtype: type[Any]
+) -> AnyArray:
+    """Sums of a padded image (n, h, w, c) with weights (kernel h, kernel w * c, out) in ``dtype``.
+
+    Patches of a row of the kernel are gathered; once for all of its rows, if they meet the same.
+    """
     if height.kernel == width.kernel == height.stride == width.stride == 1:
-        product: AnyArray = padded @ columns
+        product: AnyArray = (padded @ taps[0]).astype(dtype, copy=False)
         return product
-    windows = _windows(padded, height, width).transpose(0, 1, 2, 4, 5, 3)
-    sums = np.empty((*windows.shape[:3], columns.shape[1]), columns.dtype)
-    for rows in _row_blocks(windows):
-        block = windows[:, rows]
-        sums[:, rows] = block.reshape(*block.shape[:3], -1) @ columns
+    row = replace(height, kernel=1, stride=1, dilation=1, outputs=padded.shape[1])
+    patches = _windows(padded, row, width)[..., 0, :].swapaxes(3, 4)
+    sums = np.zeros((len(padded), height.outputs, width.outputs, taps.shape[2]), dtype)
+    shared = height.stride == height.dilation == 1
+    step = _block_rows(patches, height)
+    for first in range(0, height.outputs, step):
+        block = sums[:, first : first + step]
+        rows = patches[:, first * height.stride :]
+        if shared:
+            rows = rows[:, : block.shape[1] + height.kernel - 1]
+            rows = rows.reshape(*rows.shape[:3], -1)
+        for place, weights in enumerate(taps):
+            lines = rows[:, place * height.dilation :: height.stride][:, : block.shape[1]]
+            block += (lines.reshape(-1, len(weights)) @ weights).reshape(block.shape)
     return sums
+
+
+def _block_rows(patches: AnyArray, height: Axis) -> int:
+    """Output rows whose gathered patches stay small."""
+    of_a_row = max(patches[:, :1].size, 1)
+    return max(1, _BLOCK_ELEMENTS // of_a_row - height.kernel + 1)
 
 
 def transpose_conv(call: Call) -> AnyArray:
@@ -264,13 +286,6 @@ def transpose_conv(call: Call) -> AnyArray:
 
     matrix = weights.reshape(channels, -1)
     return _weighted(call, total, np.abs(matrix).sum(axis=1), _bias(call, 3, channels), image)
-
-
-def _row_blocks(windows: AnyArray) -> Iterator[slice]:
-    """Blocks of output rows whose gathered patches stay small."""
-    rows = windows.shape[1]
-    step = max(1, _BLOCK_ELEMENTS * rows // max(windows.size, 1))
-    return (slice(first, first + step) for first in range(0, rows, step))
 
 
 def depthwise_conv_2d(call: Call) -> AnyArray:

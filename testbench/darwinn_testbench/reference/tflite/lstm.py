@@ -66,10 +66,12 @@ def unidirectional_sequence_lstm(call: Call) -> tuple[AnyArray, AnyArray, AnyArr
         for position, gate in enumerate(_GATES)
     }
     state, memory = hidden.value, cell.value.astype(np.int64)
+    # The cell state is an addition as any other.
+    addition = addition_weights(_GATED_CANDIDATE.scale[0], cell.tensor.scale[0], cell.tensor)
     outputs = []
     for step in range(len(steps)):
         sums = {gate: fed[gate][step] + back[gate](state) for gate in _GATES}
-        state, memory = _step(call, sums, memory, cell.tensor)
+        state, memory = _step(call, sums, memory, cell.tensor, addition)
         outputs.append(state)
     return np.stack(outputs, axis=time_axis), state, memory.astype(cell.tensor.dtype)
 
@@ -119,9 +121,16 @@ class _Product:
 
 
 def _step(
-    call: Call, sums: dict[str, NDArray[np.int64]], memory: NDArray[np.int64], cell: NetworkTensor
+    call: Call,
+    sums: dict[str, NDArray[np.int64]],
+    memory: NDArray[np.int64],
+    cell: NetworkTensor,
+    addition: tuple[int, int, np.float32],
 ) -> tuple[AnyArray, NDArray[np.int64]]:
-    """One time step: the new hidden state (bytes) and the new cell state (int16 values)."""
+    """One time step: the new hidden state (bytes) and the new cell state (int16 values).
+
+    ``addition`` are the weights of the gated candidate and the cell state, and their sum's factor.
+    """
     unit = call.output.scale[0]
     function = call.choices.levels
     opened = np.stack([sums[name] for name in ("input", "forget", "output")])
@@ -129,8 +138,8 @@ def _step(
     candidate = function("tanh", sums["candidate"].astype(np.float32) * unit, _CANDIDATE)
     gated = _gated(admit, candidate, _CANDIDATE, _GATED_CANDIDATE)
     kept = _gated(forget, memory, cell, cell)
-    # The cell state is an addition as any other; the tanh is taken of its unrounded sum.
-    first, second, factor = addition_weights(_GATED_CANDIDATE.scale[0], cell.scale[0], cell)
+    # The tanh is taken of the unrounded sum.
+    first, second, factor = addition
     total = first * gated + second * kept
     real = total.astype(np.float32) * (_GATED_CANDIDATE.scale[0] / np.float32(first))
     squashed = function("tanh", real, _CELL_ACTIVATION)

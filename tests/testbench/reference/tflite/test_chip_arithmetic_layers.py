@@ -202,6 +202,46 @@ def test_fully_connected_is_exact_however_long_the_sum(
 
 
 @pytest.mark.parametrize(
+    ("kernel", "depth", "stride"),
+    [((1, 1), 700, 1), ((1, 1), 2**12, 1), ((3, 3), 100, 1), ((3, 3), 100, 2), ((2, 2), 700, 1)],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [3, 200])
+def test_a_convolution_is_exact_however_long_its_sums(
+    kernel: tuple[int, int], depth: int, stride: int, rows: int
+) -> None:
+    """Sums of a row of the kernel fit into float32, or not; what is left beside the bias is odd."""
+    generator = np.random.default_rng(0)
+    weights = generator.integers(100, 128, (3, *kernel, depth)).astype(np.int8)
+    weights[..., 0] = generator.integers(-3, 4, weights.shape[:-1])
+    image = np.full((2, rows, 4, depth), 114, np.int8)
+    image[..., 0] += generator.integers(-4, 5, image.shape[:-1], np.int8)
+    bias = np.array([-int(each.astype(int).sum()) * (114 + 128) for each in weights], np.int32) | 1
+    options = {
+        "padding": "VALID",
+        "stride_h": stride,
+        "stride_w": stride,
+        "dilation_h_factor": 1,
+        "dilation_w_factor": 1,
+    }
+    sizes = [extent(size, kernel[k], options, "hw"[k]) for k, size in enumerate((rows, 4))]
+    tensors = [
+        tensor(0, image.shape, "i1", 0.5, -128),
+        tensor(1, weights.shape, "i1", 0.5, 0, weights),
+        tensor(2, (3,), "i4", constant=bias),
+        tensor(3, (2, *sizes, 3), "i1", 0.25, 0),
+    ]
+    factor = slow_factor(0.5, 0.5, tensors[3])
+    found = compute(single("CONV_2D", tensors, (0, 1, 2), (3,), **options), image)
+    for n, y, x in np.ndindex(2, *sizes):
+        top, left = y * stride, x * stride
+        window = image[n, top : top + kernel[0], left : left + kernel[1]].astype(int) + 128
+        totals = (weights.astype(int) * window).sum(axis=(1, 2, 3)) + bias
+        expected = [slow_output(total, factor, tensors[3]) for total in totals.tolist()]
+        assert found[n, y, x].tolist() == expected
+
+
+@pytest.mark.parametrize(
     ("bound", "dtype"),
     [(2**24, np.float32), (2**24 + 1, np.float64), (2**31 - 1, np.float64)],
 )
