@@ -73,6 +73,9 @@ _SLOWNESS = 4
 _START_SECONDS, _COMPILE_SECONDS = 20, 120
 """Beside twice their time, they may take so much with a mutant; what takes longer is caught."""
 
+_PORTION = 200
+"""Mutants whose nearest tests are run without them first, before these are tried."""
+
 _KERNELS = {"too": (False, True), "none": (False,), "only": (True,)}
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
@@ -183,9 +186,10 @@ class Campaign:
         self._tree = tree
         self._root = tree.folder
         files = [p.relative_to(ROOT).as_posix() for each in TESTS for p in sorted(ROOT.glob(each))]
-        self._chooser = Chooser(tree, record(tree, out / "executed", files))
+        self._end = None if options.seconds is None else time.monotonic() + options.seconds
+        self._chooser = Chooser(tree, record(tree, out / "executed", files, self._is_over))
         self._kept = Kept(out / "mutations.jsonl")
-        self._seconds: float | None = options.seconds
+        self._controlled: set[tuple[str, bool]] = set()
         self._jobs: int = options.jobs
 
     def judged(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
@@ -198,31 +202,46 @@ class Campaign:
                 left.append(mutant)
             else:
                 yield known
-        for optimised in (True, False):
-            # The nearest test of each: what it compiles, its mutant need not.
-            asked = [each for each in left if each.kernel is not optimised]
-            if nearest := dict.fromkeys(
-                test for each in asked for test in tests[each.name].all[:1]
-            ):
-                self._tree.control(list(nearest), optimised=optimised)
+        left.sort(key=lambda each: each.kernel)
         done = len(mutants) - len(left)
-        end = None if self._seconds is None else time.monotonic() + self._seconds
+        for first in range(0, len(left), _PORTION):
+            portion = left[first : first + _PORTION]
+            self._control(portion, tests)
+            for outcome in self._attempted(portion, tests):
+                done += 1
+                self._kept.add(outcome)
+                print(
+                    f"\r\033[K{done} of {len(mutants)}: {outcome.result} {outcome.name}",
+                    end="\n" if outcome.result == SURVIVED else "",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                yield outcome
+
+    def _is_over(self) -> bool:
+        """Whether nothing more is to begin."""
+        return self._end is not None and time.monotonic() > self._end
+
+    def _control(self, mutants: Sequence[Mutant], tests: Mapping[str, Asked]) -> None:
+        """The nearest test of each passes; what it compiles, its mutant need not."""
+        for optimised in (True, False):
+            asked = [each for each in mutants if each.kernel is not optimised]
+            nearest = dict.fromkeys(test for each in asked for test in tests[each.name].all[:1])
+            new = [test for test in nearest if (test, optimised) not in self._controlled]
+            if new and not self._is_over():
+                self._tree.control(new, optimised=optimised)
+                self._controlled.update((test, optimised) for test in new)
+
+    def _attempted(
+        self, mutants: Sequence[Mutant], tests: Mapping[str, Asked]
+    ) -> Iterator[Outcome]:
+        """Outcomes of those that there is time for."""
         with ThreadPoolExecutor(self._jobs) as pool:
-            ordered = sorted(left, key=lambda each: each.kernel)
             futures: list[Future[Outcome | None]] = [
-                pool.submit(self._attempt, each, tests[each.name], end) for each in ordered
+                pool.submit(self._attempt, each, tests[each.name]) for each in mutants
             ]
             for future in as_completed(futures):
-                outcome = future.result()
-                if outcome is not None:
-                    done += 1
-                    self._kept.add(outcome)
-                    print(
-                        f"\r\033[K{done} of {len(mutants)}: {outcome.result} {outcome.name}",
-                        end="\n" if outcome.result == SURVIVED else "",
-                        file=sys.stderr,
-                        flush=True,
-                    )
+                if outcome := future.result():
                     yield outcome
 
     def _known(self, mutant: Mutant, tests: Sequence[str]) -> Outcome | None:
@@ -235,8 +254,8 @@ class Campaign:
             return None
         return known if known.tests == contents(self._root, asked) else None
 
-    def _attempt(self, mutant: Mutant, tests: Asked, end: float | None) -> Outcome | None:
-        if end is not None and time.monotonic() > end:
+    def _attempt(self, mutant: Mutant, tests: Asked) -> Outcome | None:
+        if self._is_over():
             return None
         begin = time.monotonic()
         tree = self._trees.get()

@@ -13,7 +13,7 @@ import json
 import sys
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -39,12 +39,20 @@ class Executed:
     tests: dict[Place, dict[str, frozenset[int]]] = field(default_factory=lambda: defaultdict(dict))
 
 
-def record(tree: Tree, folder: Path, test_files: Iterable[str]) -> Executed:
-    """What the tests of these files execute, from what ``folder`` has of that and else anew."""
+def record(
+    tree: Tree, folder: Path, test_files: Iterable[str], is_over: Callable[[], bool]
+) -> Executed:
+    """What the tests of these files execute, from what ``folder`` has of that and else anew.
+
+    As far as there is time: what is left when it ``is_over`` is recorded the next time.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     kept = {file: folder / f"{_digest(tree, file)}.json" for file in test_files}
     left = [file for file, path in kept.items() if not path.exists()]
     for first in range(0, len(left), _FILES_AT_A_TIME):
+        if is_over():
+            _say(f"no time to record {len(left) - first} of {len(kept)} files of tests\n")
+            break
         some = left[first : first + _FILES_AT_A_TIME]
         _say(f"recording {first + 1} to {first + len(some)} of {len(left)}: {some[0]} ...")
         together = _recorded(tree, folder, some)

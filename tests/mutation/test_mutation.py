@@ -14,7 +14,7 @@ from darwinn_sim.kernel.private_files import read_whole, write_whole
 from tests.mutation import forks
 from tests.mutation.__main__ import EQUIVALENTS, Asked, Project, attempt
 from tests.mutation.mutants import Mutant, drawn, mutants_of
-from tests.mutation.nearest import Chooser, Executed, functions_of, imports, nearness
+from tests.mutation.nearest import Chooser, Executed, functions_of, imports, nearness, record
 from tests.mutation.results import (
     CAUGHT,
     EQUIVALENT,
@@ -230,6 +230,23 @@ def test_the_nearest_and_quickest_tests_first(tmp_path: Path) -> None:
         "tests/other/test_all.py::never",
         "tests/other/test_all.py::quick",
     ]
+
+
+def test_what_there_is_no_time_to_record_is_left_for_the_next_time(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A short night has less time than recording what tests execute takes."""
+    files = [f"tests/test_{number}.py" for number in range(13)]
+    for file in files:
+        (tree.folder / file).write_text("def test_it(): pass\n")
+    asked_when_over = iter([False, True])
+    executed = record(tree, tmp_path, files, lambda: next(asked_when_over))
+    assert [*executed.seconds] == [f"{file}::test_it" for file in files[:12]]
+    assert "no time to record 1 of 13 files of tests" in capsys.readouterr().err
+    executed = record(tree, tmp_path, files, lambda: False)
+    assert [*executed.seconds] == [f"{file}::test_it" for file in files]
+    for file in files:
+        (tree.folder / file).unlink()
 
 
 def test_functions_and_their_lines() -> None:
