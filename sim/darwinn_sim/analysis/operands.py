@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -54,7 +55,7 @@ def group_iterations(tables: Tables, row: int, *, last: bool = False) -> Places:
     instruction, place = tables.tensor[row], tables.tensor_plan.place[row]
     main = instruction["main"]
     sizes = [int(limit) + 1 for limit in main["limit"][: int(main["loops"])]]
-    if main["alternate_loop"] or int(np.prod(sizes)) != int(place["iterations"]):
+    if main["alternate_loop"] or math.prod(sizes) != int(place["iterations"]):
         return _run_of_sums(tables, row, last)
     chosen = np.zeros(1, np.int64)
     step = 1

@@ -44,7 +44,6 @@ from darwinn_sim.units.marks import (
 )
 from darwinn_sim.units.sweeps import sweeps
 from darwinn_sim.units.tables import Tables
-from darwinn_sim.units.tensor_cells import MAC
 
 _STREAMED = 1 << 23
 """Bit of a parameter word that says which executable brought it; its place is below, in words."""
@@ -59,6 +58,9 @@ def no_places() -> Places:
     return np.zeros(0, np.int64)
 
 
+_NOWHERE = no_places()
+
+
 def _union(one: Places, other: Places) -> Places:
     if not one.size or not other.size:
         return one if one.size else other
@@ -67,6 +69,9 @@ def _union(one: Places, other: Places) -> Places:
 
 def _nothing_made() -> NDArray[np.bool_]:
     return np.zeros(0, np.bool_)
+
+
+_NONE_MADE = np.zeros(1, np.bool_), np.zeros(1, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +287,8 @@ class _MarkedRun:
             if layer.name in result.outputs
         }
         self._ranges = self._marker.ranges()
+        met = self._marker.marks.met
+        self._met, self._met_bytes = met.tobytes(), met.shape[1]
         self._origins: dict[tuple[int, bytes, bytes], Origin] = {}
         self._made: dict[tuple[int, bytes], tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
         octets = core["memory"].view(np.uint8)
@@ -293,46 +300,50 @@ class _MarkedRun:
     def reads(self) -> dict[tuple[int, int], Reads]:
         """What was seen, by instruction and tile."""
         met, tables = self._marker.marks.met, self._program.tables
+        executed = (met[ACTIVATIONS::KINDS, 0] & 1).reshape(-1, chip.TILES)
         found: dict[tuple[int, int], Reads] = {}
         for layer in self._layers:
             for instruction in layer.instructions:
                 row = int(tables.row[instruction])
-                for tile in range(chip.TILES):
+                place = tables.tensor_plan.place[row]
+                begin, iterations = int(place["iteration"]), int(place["iterations"])
+                for tile in np.flatnonzero(executed[row]).tolist():
                     reader = (row * chip.TILES + tile) * KINDS
-                    if met[reader + ACTIVATIONS, 0] & 1:
-                        first, last = self._made_in_groups(row, reader + MADE)
-                        found[instruction, tile] = Reads(
-                            activations=self._read_by(reader + ACTIVATIONS, layer),
-                            parameters=self._read_by(reader + PARAMETERS, layer),
-                            scales=self._read_by(reader + SCALES, layer),
-                            first=first,
-                            last=last,
-                        )
+                    first, last = self._made_in_groups(begin, iterations, reader + MADE)
+                    found[instruction, tile] = Reads(
+                        activations=self._read_by(reader + ACTIVATIONS, layer),
+                        parameters=self._read_by(reader + PARAMETERS, layer),
+                        scales=self._read_by(reader + SCALES, layer),
+                        first=first,
+                        last=last,
+                    )
         return found
 
     def _read_by(self, reader: int, layer: ComputedLayer) -> Origin:
         """Makers of what was read, but for the layer itself. Tiles often read the same."""
-        places = self._ranges.get(reader, no_places())
-        met = self._marker.marks.met[reader]
-        key = layer.number, met.tobytes(), places.tobytes()
+        places = self._ranges.get(reader, _NOWHERE)
+        met = self._met[reader * self._met_bytes : (reader + 1) * self._met_bytes]
+        key = layer.number, met, places.tobytes()
         if key not in self._origins:
-            marks = np.flatnonzero(np.unpackbits(met, bitorder="little"))
-            origin = self._origin(marks, _expanded(places))
+            bits = np.unpackbits(np.frombuffer(met, np.uint8), bitorder="little")
+            origin = self._origin(np.flatnonzero(bits), _expanded(places))
             self._origins[key] = replace(origin, layers=origin.layers - {layer.number})
         return self._origins[key]
 
-    def _made_in_groups(self, row: int, reader: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which operands of the first and of the last group have been made."""
-        tables = self._program.tables
-        if tables.tensor["opcode"][row] != MAC:
-            return np.zeros(1, np.bool_), np.zeros(1, np.bool_)
-        made = self._ranges.get(reader, no_places()) >> COUNT_BITS
-        place = tables.tensor_plan.place[row]
-        key = int(place["iteration"]), made.tobytes()
+    def _made_in_groups(
+        self, begin: int, iterations: int, reader: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which operands of the first and of the last group have been made, of an instruction whose
+        iterations ``begin`` there in the plan. One that does not multiply has no groups.
+        """
+        if begin not in self._groups:
+            return _NONE_MADE
+        made = self._ranges.get(reader, _NOWHERE)
+        key = begin, made.tobytes()
         if key not in self._made:
-            is_made = np.zeros(int(place["iterations"]), np.bool_)
-            is_made[made] = True
-            first, last = self._groups[int(place["iteration"])]
+            is_made = np.zeros(iterations, np.bool_)
+            is_made[made >> COUNT_BITS] = True
+            first, last = self._groups[begin]
             self._made[key] = is_made[first], is_made[last]
         return self._made[key]
 
@@ -388,8 +399,11 @@ def _marks_of(octets: NDArray[np.uint8], written: NDArray[np.uint8]) -> NDArray[
 def _expanded(ranges: Places) -> Places:
     """All places of ranges, ascending."""
     first, count = ranges >> COUNT_BITS, ranges & (1 << COUNT_BITS) - 1
-    begins = np.cumsum(count) - count
-    return distinct(np.repeat(first - begins, count) + np.arange(int(count.sum())))
+    ends = np.cumsum(count)
+    places = np.repeat(first - ends + count, count) + np.arange(int(count.sum()))
+    if (first[1:] >= first[:-1] + count[:-1]).all():
+        return places
+    return distinct(places)
 
 
 def _without_constants(program: LoweredProgram) -> LoweredProgram:

@@ -17,6 +17,7 @@ from darwinn_testbench.layers.kinds import (
     RESIZES,
     UNKNOWN,
     WINDOWED,
+    Facts,
     facts_of,
     kind_of,
     softmax,
@@ -48,6 +49,7 @@ class Geometry:
             for each in bound.outputs
         }
         self.facts = {layer.number: facts_of(found, layer) for layer in found.layers}
+        self._sources = {number: _sources(each) for number, each in self.facts.items()}
         self.kinds = {number: kind_of(each) for number, each in self.facts.items()}
         self.parts = dict(softmax(self.kinds, self.facts))
         self.places: dict[int, Placement | None] = {}
@@ -68,9 +70,7 @@ class Geometry:
 
     def sources(self, number: int) -> tuple[int | str, ...]:
         """Layers and inputs that a layer reads, as they are."""
-        facts = self.facts[number]
-        both = facts.activations | facts.parameters
-        return (*sorted(both.inputs), *sorted(both.layers))
+        return self._sources[number]
 
     def behind_moves(self, number: int) -> tuple[int | str, ...]:
         """The sources, with those of a move in its place."""
@@ -223,6 +223,12 @@ class Geometry:
         if len(walk_.order) * int(facts.instruction["products"]) != given[0] * given[1]:
             return Window()
         return Window((given[0], given[1]), (1, 1), (1, 1))
+
+
+def _sources(facts: Facts) -> tuple[int | str, ...]:
+    """Layers and inputs that a layer reads, as they are."""
+    one, other = facts.activations, facts.parameters
+    return (*sorted(one.inputs | other.inputs), *sorted(one.layers | other.layers))
 
 
 def _padded(channels: int) -> int:

@@ -91,6 +91,10 @@ class LayerRow(Row):
     unit = "multiplications"
 
 
+_Executions = tuple[int, int]
+"""Row of a tensor instruction, and how many tiles execute it."""
+
+
 def layer_rows(bound: BoundModel, found: Provenance) -> tuple[LayerRow, ...]:
     """Rows of a traced program, in its order: a layer's sources stand before it."""
     rows = _Rows(bound, found)
@@ -116,6 +120,7 @@ class _Rows:
         shapes = tuple(self.geometry.input_shape(each) for each in sources)
         found = self.geometry.window(number)
         unknown = tuple(self._unknown(number, shapes, found))
+        executions = tuple(self._executions(layer, facts))
         clips = float(instruction["low_clip"]), float(instruction["high_clip"])
         adds = kind in (ADD, ELEMENTWISE)
         return LayerRow(
@@ -146,9 +151,9 @@ class _Rows:
             parameters=tuple(_ranges(facts)),
             tiles=tuple(sorted(facts.reads)),
             executions=layer.executions,
-            bytes_read=self._bytes_read(layer, facts),
-            bytes_written=self._bytes_written(layer, facts),
-            multiplications=self._multiplications(layer, facts),
+            bytes_read=self._bytes_read(executions),
+            bytes_written=self._bytes_written(executions),
+            multiplications=self._multiplications(facts, executions),
             unknown=unknown,
         )
 
@@ -182,14 +187,14 @@ class _Rows:
             if found.stride is None:
                 yield "stride"
 
-    def _executions(self, layer: ComputedLayer, facts: Facts) -> Iterator[tuple[int, int]]:
-        """The rows of a layer's instructions, and how many tiles execute each."""
+    def _executions(self, layer: ComputedLayer, facts: Facts) -> Iterator[_Executions]:
+        """Those of each of a layer's instructions."""
         for instruction in layer.instructions:
             tiles = sum((instruction, tile) in self.found.reads for tile in facts.reads)
             yield int(self.tables.row[instruction]), tiles
 
-    def _bytes_read(self, layer: ComputedLayer, facts: Facts) -> int:
-        words = (tiles * self._words_read(row) for row, tiles in self._executions(layer, facts))
+    def _bytes_read(self, executions: Sequence[_Executions]) -> int:
+        words = (tiles * self._words_read(row) for row, tiles in executions)
         return WORD_BYTES * sum(words)
 
     def _words_read(self, row: int) -> int:
@@ -201,17 +206,17 @@ class _Rows:
             self.words_read[key] = len(distinct(plan.operand[first : first + count] >> 2))
         return self.words_read[key]
 
-    def _bytes_written(self, layer: ComputedLayer, facts: Facts) -> int:
+    def _bytes_written(self, executions: Sequence[_Executions]) -> int:
         place = self.tables.tensor_plan.place
-        words = (tiles * int(place[row]["writes"]) for row, tiles in self._executions(layer, facts))
+        words = (tiles * int(place[row]["writes"]) for row, tiles in executions)
         return WORD_BYTES * sum(words)
 
-    def _multiplications(self, layer: ComputedLayer, facts: Facts) -> int:
+    def _multiplications(self, facts: Facts, executions: Sequence[_Executions]) -> int:
         if facts.instruction["opcode"] != tensor_cells.MAC:
             return 0
         return sum(
             tiles * self._lanes(row) * int(self.tables.tensor[row]["products"])
-            for row, tiles in self._executions(layer, facts)
+            for row, tiles in executions
         )
 
     def _lanes(self, row: int) -> int:
@@ -227,9 +232,8 @@ class _Rows:
 
 
 def _ranges(facts: Facts) -> Iterator[ParameterRange]:
-    for place in ("cached", "streamed"):
-        both = getattr(facts.parameters, place), getattr(facts.scales, place)
-        words = distinct(np.concatenate(both))
+    found = facts.parameters | facts.scales
+    for place, words in (("cached", found.cached), ("streamed", found.streamed)):
         if words.size:
             first, last = int(words[0]), int(words[-1])
             yield ParameterRange(

@@ -8,6 +8,7 @@ follow each other without a gap, its width comes from the layer that is read, or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -60,7 +61,7 @@ def walk(tables: Tables, row: int) -> Walk | None:
     sizes = [int(limit) + 1 for limit in main["limit"][: int(main["loops"])]]
     block_loop = int(instruction["output_block_loop"])
     iterations, first = int(place["iterations"]), int(place["iteration"])
-    if main["alternate_loop"] or int(np.prod(sizes)) != iterations:
+    if main["alternate_loop"] or math.prod(sizes) != iterations:
         return None
     kept = [k for k in range(len(sizes)) if not instruction["reduction_loops"] >> k & 1]
     positions = _corners(sizes, [k for k in kept if k < block_loop])
@@ -68,15 +69,13 @@ def walk(tables: Tables, row: int) -> Walk | None:
     starts = _first_words(tables, row)
     if len(starts) != len(positions) * len(blocks):
         return None
-    operands = tables.tensor_plan.operand[first : first + iterations].astype(np.int64)
+    operands = tables.tensor_plan.operand[first : first + iterations]
     words = int(place["write"]) + starts[: len(positions)]
-    writes = tables.tensor_plan.write_address[words].astype(np.int64)
     # Some programs compute a position again, into the same place.
-    writes, order = np.unique(writes, return_index=True)
-    group = group_operands(tables, row)
-    taps, inverse = np.unique(group, return_inverse=True)
+    writes, order, _ = _distinct(tables.tensor_plan.write_address[words].astype(np.int64))
+    taps, _, inverse = _distinct(group_operands(tables, row))
     lanes = int(instruction["block_lanes"]) + 1
-    reads = operands[positions][order]
+    reads = operands[positions[order]].astype(np.int64)
     if instruction["opcode"] == tensor_cells.INTERPOLATE:
         # What it reads does not lie at equal distances; its loops say where rows end.
         grid = _interpolated(instruction, sizes, [k for k in kept if k < block_loop], len(writes))
@@ -86,11 +85,20 @@ def walk(tables: Tables, row: int) -> Walk | None:
         channels=(len(blocks) - 1) * lanes + int(instruction["last_block_lanes"]) + 1,
         reads=reads,
         writes=writes,
-        block_reads=operands[blocks],
+        block_reads=operands[blocks].astype(np.int64),
         taps=taps - taps[0],
         order=inverse,
         grid=grid,
     )
+
+
+def _distinct(values: Places) -> tuple[Places, Places, Places]:
+    """Each value once, ascending, the first place of each, and which of them each place has."""
+    if (values[1:] > values[:-1]).all():
+        # As most of them are: nothing has to be sorted.
+        places = np.arange(len(values))
+        return values, places, places
+    return np.unique(values, return_index=True, return_inverse=True)
 
 
 def _interpolated(
@@ -111,7 +119,7 @@ def _corners(sizes: Sequence[int], loops: Iterable[int]) -> Places:
     """Iterations at which all loops but ``loops`` stand at their start, in order."""
     found = np.zeros(1, np.int64)
     for loop in loops:
-        step = int(np.prod(sizes[:loop], dtype=np.int64))
+        step = math.prod(sizes[:loop])
         found = np.add.outer(step * np.arange(sizes[loop]), found).ravel()
     return found
 
