@@ -60,6 +60,8 @@ def group_iterations(tables: Tables, row: int, *, last: bool = False) -> Places:
     chosen = np.zeros(1, np.int64)
     step = 1
     for loop, size in enumerate(sizes):
+        if size == 1:
+            continue
         if instruction["reduction_loops"] >> loop & 1:
             chosen = np.add.outer(step * np.arange(size), chosen).ravel()
         elif last:

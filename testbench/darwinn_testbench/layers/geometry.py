@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from darwinn_sim import chip
 from darwinn_sim.analysis.provenance import Provenance
 from darwinn_sim.chip import WORD_BYTES
@@ -50,6 +52,7 @@ class Geometry:
         }
         self.facts = {layer.number: facts_of(found, layer) for layer in found.layers}
         self._sources = {number: _sources(each) for number, each in self.facts.items()}
+        self._behind_moves: dict[int, tuple[int | str, ...]] = {}
         self.kinds = {number: kind_of(each) for number, each in self.facts.items()}
         self.parts = dict(softmax(self.kinds, self.facts))
         self.places: dict[int, Placement | None] = {}
@@ -74,7 +77,11 @@ class Geometry:
 
     def behind_moves(self, number: int) -> tuple[int | str, ...]:
         """The sources, with those of a move in its place."""
-        found: dict[int | str, None] = {}
+        if number not in self._behind_moves:
+            self._behind_moves[number] = tuple(self._found_behind_moves(number))
+        return self._behind_moves[number]
+
+    def _found_behind_moves(self, number: int) -> Iterator[int | str]:
         waiting = list(self.sources(number))
         seen: set[int | str] = {number}
         while waiting:
@@ -85,8 +92,7 @@ class Geometry:
             if isinstance(each, int) and self.kinds[each] == MOVE:
                 waiting[:0] = self.sources(each)
             else:
-                found[each] = None
-        return tuple(found)
+                yield each
 
     def _shape(self, source: int | str) -> Shape | None:
         if isinstance(source, str):

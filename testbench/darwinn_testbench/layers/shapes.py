@@ -119,6 +119,8 @@ def _corners(sizes: Sequence[int], loops: Iterable[int]) -> Places:
     """Iterations at which all loops but ``loops`` stand at their start, in order."""
     found = np.zeros(1, np.int64)
     for loop in loops:
+        if sizes[loop] == 1:
+            continue
         step = math.prod(sizes[:loop])
         found = np.add.outer(step * np.arange(sizes[loop]), found).ravel()
     return found
@@ -133,7 +135,8 @@ def _first_words(tables: Tables, row: int) -> Places:
     words = -(
         -lanes * (2 if instruction["function"] & output_stage.OUTPUT_16BIT else 1) // WORD_BYTES
     )
-    return np.concatenate([[0], np.cumsum(words)[:-1]]) if len(words) else words
+    first_words: Places = np.cumsum(words) - words
+    return first_words
 
 
 def _grid(addresses: Places) -> tuple[int, int] | None:
