@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.kernel.compiled import entry, inner
-from darwinn_sim.kernel.structure import Record, Records
+from darwinn_sim.kernel.structure import Numbers, Record, Records, numbers
 from darwinn_sim.units import memories
 from darwinn_sim.units.identities import last_granule
 from darwinn_sim.units.marks import ALL_PLANES, Run, Sweep, Sweeps
@@ -40,14 +40,17 @@ _WORD_MASK = NARROW_MASK >> 2
 
 
 class _Standing(Record):
-    """The sweep that is being made: its ``number``, from 1 on through all of them; that it is
-    ``alone``; that it ``wrote`` words and ``stored`` rows.
+    """The next segment: ``segment`` of the instruction that is number ``instruction`` of those that
+    walk apart. The sweep that is being made: its ``number``, from 1 on through all of them; that it
+    is ``alone``; that it ``wrote`` words and ``stored`` rows.
 
     So many ``sweeps``, and runs of ``reads``, ``rows`` and ``writes``, and iterations ``made``, are
     there; of rows those of the sweep before begin at ``previous``. ``words``: results so far, of
     the instruction.
     """
 
+    instruction: int
+    segment: int
     number: int
     alone: int
     wrote: int
@@ -67,6 +70,7 @@ class _Making(NamedTuple):
     """
 
     standing: Records[_Standing]
+    at: NDArray[np.int32]
     sweeps: Records[Sweep]
     reads: Records[Run]
     rows: Records[Run]
@@ -81,11 +85,10 @@ class _Making(NamedTuple):
 def sweeps(tables: Tables, group: NDArray[np.uint8]) -> Sweeps:
     """The sweeps of a program; ``group``: which iterations somebody asks for (``Sweep.made``)."""
     plan = tables.tensor_plan
-    at = np.zeros(len(plan.segment), np.int32)
     most = int(plan.segment["count"].max(initial=1))
     room = _ROOM + _OF_AN_ITERATION * most
     making = _Making(
-        *(_Standing.zeros(1), Sweep.zeros(_ROOM)),
+        *(_Standing.zeros(1), np.zeros(len(plan.segment), np.int32), Sweep.zeros(_ROOM)),
         *(Run.zeros(room), Run.zeros(room), Run.zeros(room)),
         np.zeros(room, np.int32),
         np.zeros(_WORD_MASK + 1, np.uint32),
@@ -93,34 +96,25 @@ def sweeps(tables: Tables, group: NDArray[np.uint8]) -> Sweeps:
         np.zeros(_WORD_MASK + 1, np.uint32),
         np.zeros(chip.WIDE_ROWS, np.uint32),
     )
-    found: dict[str, list[NDArray[Any]]] = {name: [] for name in _LISTS}
-    before = dict.fromkeys(_LISTS, 0)
-    for row in np.unique(plan.place["segment"], return_index=True)[1].tolist():
-        instruction, place = tables.tensor[row], plan.place[row]
-        far = _is_far(instruction, plan, place)
-        first = 0
-        while first < place["segments"]:
-            last = _make(instruction, plan, place, group, first, far, making)
-            count = int(making.standing["sweeps"][0])
-            part = making.sweeps[:count]
-            begins = int(place["segment"]) + first + np.cumsum(part["segments"]) - part["segments"]
-            at[begins] = before["sweeps"] + np.arange(count)
-            first = last
-            for name in _LISTS:
-                filled = getattr(making, name)[: int(making.standing[name][0])].copy()
-                found[name].append(filled)
-            for name in _LISTS[1:]:
-                found["sweeps"][-1][name] += before[name]
-                found["sweeps"][-1][f"{name}_end"] += before[name]
-            for name in _LISTS:
-                before[name] += len(found[name][-1])
-    return Sweeps(at, *(_joined(found[name]) for name in _LISTS))
+    rows = np.unique(plan.place["segment"], return_index=True)[1]
+    far = np.array([_is_far(tables.tensor[row], plan, plan.place[row]) for row in rows.tolist()])
+    while not _make(tables.tensor, plan, numbers(rows), far, group, making):
+        making = _with_more_room(making)
+    filled = (getattr(making, name)[: int(making.standing[name][0])] for name in _LISTS)
+    return Sweeps(making.at, *filled)
 
 
-def _joined(parts: list[NDArray[Any]]) -> Any:
-    """One after another, as bytes: NumPy joins records field by field."""
-    octets = np.concatenate([each.view(np.uint8) for each in parts])
-    return octets.view(parts[0].dtype)
+def _with_more_room(making: _Making) -> _Making:
+    """The same with twice the room."""
+    longer: dict[str, Any] = {name: _longer(getattr(making, name)) for name in _LISTS}
+    return making._replace(**longer)
+
+
+def _longer(values: NDArray[Any]) -> NDArray[Any]:
+    """As bytes: NumPy copies records field by field."""
+    longer = np.zeros(2 * len(values), values.dtype)
+    longer.view(np.uint8)[: values.nbytes] = values.view(np.uint8)
+    return longer
 
 
 _LISTS = ("sweeps", "reads", "rows", "writes", "made")
@@ -142,41 +136,63 @@ _GRANULES = 4 * chip.WIDE_ROWS
 
 @entry
 def _make(
+    instructions: Records[Parameters],
+    plan: TensorPlan,
+    rows: Numbers,
+    far: NDArray[np.bool_],
+    group: NDArray[np.uint8],
+    making: _Making,
+) -> bool:
+    """Make the sweeps of the instructions in ``rows`` as far as there is room; False if some are
+    left. ``far``: rows of wide memory that they read may be beyond it.
+    """
+    standing = making.standing[0]
+    while standing.instruction < len(rows):
+        row = rows[standing.instruction]
+        place = plan.place[row]
+        is_far = far[standing.instruction]
+        if not _make_all(instructions[row], plan, place, group, is_far, making):
+            return False
+        standing.instruction += 1
+        standing.segment = 0
+    return True
+
+
+@inner
+def _make_all(
     parameters: Parameters,
     plan: TensorPlan,
     place: Place,
     group: NDArray[np.uint8],
-    begin: int,
     far: bool,
     making: _Making,
-) -> int:
-    """Make sweeps of the segments of an instruction from ``begin`` on, as far as there is room;
-    return the first that is not in them. ``far``: rows may be beyond wide memory.
-    """
+) -> bool:
+    """Make the sweeps of an instruction, from the next segment on; False if there is no room."""
     standing = making.standing[0]
-    standing.sweeps = standing.reads = standing.rows = standing.writes = standing.made = 0
-    standing.previous = -1
-    if begin == 0:
+    if standing.segment == 0:
+        standing.previous = -1
         standing.words = 0
-    number = begin
-    while number < place.segments:
-        segment = plan.segment[place.segment + number]
+    while standing.segment < place.segments:
+        at = place.segment + standing.segment
+        segment = plan.segment[at]
         if _lacks_room(segment, making):
-            break
+            return False
         alone = far or _stands_alone(parameters, segment, plan, place, standing.words)
         if (
-            number == begin
+            standing.segment == 0
             or segment.waits
             or alone
             or standing.alone
             or _reads_what_it_wrote(parameters, segment, plan, place, making)
         ):
-            _close(making)
+            if standing.segment:
+                _close(making)
+            making.at[at] = standing.sweeps
             _open(alone, making)
         _add(parameters, segment, plan, place, group, making)
-        number += 1
+        standing.segment += 1
     _close(making)
-    return number
+    return True
 
 
 @inner
@@ -286,10 +302,8 @@ def _open(alone: bool, making: _Making) -> None:
 
 @inner
 def _close(making: _Making) -> None:
-    """End the sweep that is being made, if any; it shares the rows of the one before, if equal."""
+    """End the sweep that is being made; it shares the rows of the one before, if equal."""
     standing = making.standing[0]
-    if standing.sweeps == 0:
-        return
     sweep = making.sweeps[standing.sweeps - 1]
     sweep.rows_end = standing.rows
     sweep.reads_end = standing.reads
