@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-KERNEL_DECORATORS = frozenset(("compiled", "inner", "unchecked"))
+KERNEL_DECORATORS = frozenset(("compiled", "inner", "part", "unchecked"))
 _ABSTRACT = frozenset(("abstractmethod", "overload"))
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {

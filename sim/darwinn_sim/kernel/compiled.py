@@ -25,7 +25,7 @@ _R = TypeVar("_R")
 
 _CONSTANTS = ("chip.py", "stations.py", "table.py", "codes.py", "state.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
-_KERNEL_MARKS = (b"@compiled", b"@entry", b"@inner", b"@unchecked")
+_KERNEL_MARKS = (b"@compiled", b"@entry", b"@inner", b"@part", b"@unchecked")
 
 # numba's own types know neither its configuration nor the option that drops reference counts.
 _numba: Any = numba
@@ -69,6 +69,14 @@ def unchecked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return _inner(function, boundscheck=False)
 
 
+def part(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Like :func:`inner`, and part of its caller: for what does little, a million times.
+
+    To pass an array takes seven words, and to call took longer than what was called for.
+    """
+    return _inner(function, boundscheck=True, part=True)
+
+
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile ``function`` to machine code at its first call.
 
@@ -89,13 +97,16 @@ def entry(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return _compile(function, boundscheck=True, entry=True)
 
 
-def _inner(function: Callable[_P, _R], *, boundscheck: bool) -> Callable[_P, _R]:
+def _inner(
+    function: Callable[_P, _R], *, boundscheck: bool, part: bool = False
+) -> Callable[_P, _R]:
     kernel: Any = _Inner(
         function,
         boundscheck=boundscheck,
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
-        forceinline=any(_is_tuple(name, function) for name in function.__annotations__.values()),
+        forceinline=part
+        or any(_is_tuple(name, function) for name in function.__annotations__.values()),
     )
     return cast("Callable[_P, _R]", kernel)
 

@@ -35,6 +35,9 @@ WRITTEN = np.uint32(0x01010101)
 ALL_BITS = np.uint32(0xFFFFFFFF)
 """The same in the scalar core, whose shadows have a 1 for each bit."""
 
+MESH_LINKS = 4
+"""Mesh units of a tile; each has two sides."""
+
 IDLE = -1
 """``current`` of a unit that executes nothing."""
 
@@ -100,10 +103,11 @@ class RowFifo(Record):
 
 
 class Tile(Record, align=True):
-    """A tile. ``awake``: something has happened that may let one of its units go on.
-    ``wide_write_second`` and ``ring_read_second`` keep the side of the double buffer that
-    narrow-to-wide and the ring producer share, until a fence resets their flags. ``wide_writes``
-    counts rows of wide memory that units have written: while it stays, all are as they were.
+    """A tile. ``awake``: something has happened that may let one of its units go on; ``holds``:
+    what keeps each of them from that. ``wide_write_second`` and ``ring_read_second`` keep the side
+    of the double buffer that narrow-to-wide and the ring producer share, until a fence resets their
+    flags. ``wide_writes`` counts rows of wide memory that units have written: while it stays, all
+    are as they were.
     """
 
     number: int
@@ -119,12 +123,13 @@ class Tile(Record, align=True):
     flags: Annotated[Numbers, chip.TILE_FLAGS]
     fence_count: int
     awake: int
+    holds: Annotated[Numbers, chip.TILE_UNITS + MESH_LINKS + 1]
     queue: Annotated[Records[QueueEntry], chip.TILE_QUEUE]
     queue_head: int
     queue_length: int
     units: Annotated[Records[Unit], chip.TILE_UNITS]
     ring: Annotated[Records[RowFifo], 2]
-    mesh: Annotated[Records[WordFifo], 4]
+    mesh: Annotated[Records[WordFifo], MESH_LINKS]
     wide_write_second: int
     ring_read_second: int
     wide_writes: int

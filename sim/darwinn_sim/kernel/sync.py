@@ -18,7 +18,9 @@ from darwinn_sim.kernel.structure import Numbers, Record, Records
 
 MAX_WATCHERS = 6
 
-FLAG_MASK = 0xFFFF
+_FLAG_BITS = 16
+
+FLAG_MASK = (1 << _FLAG_BITS) - 1
 """Flags count in 16 bits."""
 
 
@@ -128,19 +130,36 @@ def passes_side(
     watchers: Watchers, waited: NDArray[np.int64], flags: NDArray[np.int64], begins: int, side: int
 ) -> bool:
     """Like :func:`passes` for the watchers of one side (-1: of both)."""
-    for k in range(watchers.count):
-        if side >= 0 and watchers.side[k] != side:
-            continue
-        if (begins >> watchers.depth[k]) & 1:
-            expected = watchers.expected[k] + waited[k] * watchers.stride[k]
-            if not reached(flags[watchers.flag[k]], expected):
-                return False
+    if obstacle(watchers, waited, flags, begins, side):
+        return False
     for k in range(watchers.count):
         if side >= 0 and watchers.side[k] != side:
             continue
         if (begins >> watchers.depth[k]) & 1:
             waited[k] += 1
     return True
+
+
+@compiled
+def obstacle(
+    watchers: Watchers, waited: NDArray[np.int64], flags: NDArray[np.int64], begins: int, side: int
+) -> int:
+    """The first flag that keeps :func:`passes_side` from passing, and its count, in one number; 0
+    if there is none."""
+    for k in range(watchers.count):
+        if side >= 0 and watchers.side[k] != side:
+            continue
+        if (begins >> watchers.depth[k]) & 1:
+            expected = watchers.expected[k] + waited[k] * watchers.stride[k]
+            if not reached(flags[watchers.flag[k]], expected):
+                return int((watchers.flag[k] + 1) << _FLAG_BITS | expected & FLAG_MASK)
+    return 0
+
+
+@compiled
+def is_overcome(obstacle: int, flags: NDArray[np.int64]) -> bool:
+    """The flag of an obstacle has reached its count by now."""
+    return reached(flags[(obstacle >> _FLAG_BITS) - 1], obstacle)
 
 
 @compiled

@@ -10,7 +10,7 @@ from __future__ import annotations
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import clocks, order, state, traversal
+from darwinn_sim.kernel import clocks, holds, order, state, traversal
 from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records
@@ -116,6 +116,7 @@ def _dispatch_to_tiles(core: state.Core, tiles: Records[state.Tile], handed: sta
             entry.instruction = handed.instruction
             entry.base = handed.base
             tile.queue_length += 1
+            tile.holds[holds.DISPATCHER] = holds.FREE
             tile.awake = 1
     return True
 
@@ -142,12 +143,22 @@ def _settle(
     moved = True
     while moved and not state.paused(core):
         moved = False
-        for number in range(chip.TILES):
-            if tiles[number].awake:
-                moved |= _advance_tile(core, tiles, number, tables, seen)
+        number = _first_awake(tiles, 0)
+        while number < chip.TILES:
+            moved |= _advance_tile(core, tiles, number, tables, seen)
+            number = _first_awake(tiles, number + 1)
         moved |= _advance_buffers(core, tiles, tables)
         moved_at_all |= moved
     return moved_at_all
+
+
+@inner
+def _first_awake(tiles: Records[state.Tile], first: int) -> int:
+    """The first tile that is awake, from one on; as many as there are if none is."""
+    for number in range(first, chip.TILES):
+        if tiles[number].awake:
+            return number
+    return chip.TILES
 
 
 @inner
@@ -244,11 +255,19 @@ def _advance_tile(
     """Run the units of one tile until none of them can go on; True if anything has moved."""
     tile = tiles[number]
     moved_at_all = False
+    end = chip.TILE_UNITS
     while tile.awake and not state.paused(core):
         tile.awake = 0
         moved = dispatch(core, tile, tables)
-        for which in range(chip.TILE_UNITS):
-            moved |= advance_unit(core, tiles, number, which, tables, seen)
+        if moved:
+            end = chip.TILE_UNITS
+        which, last = 0, 0
+        while which < end:
+            if advance_unit(core, tiles, number, which, tables, seen):
+                moved, last, end = True, which + 1, chip.TILE_UNITS
+            which += 1
+        # Units behind the last that has moved have been asked since.
+        end = last
         if moved or state.paused(core):
             tile.awake = 1
         moved_at_all |= moved
@@ -259,6 +278,8 @@ def _advance_tile(
 def dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
     """Move instructions from the tile's queue to its units, in order, up to a fence that waits."""
     moved = False
+    if tile.holds[holds.DISPATCHER] != holds.FREE:
+        return moved
     thread = clocks.dispatcher(tile.number)
     while tile.queue_length > 0:
         entry = tile.queue[tile.queue_head]
@@ -281,10 +302,12 @@ def dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
             slot.instruction = instruction
             slot.base = entry.base
             unit.queue_length += 1
+            holds.put(tile, which, holds.FREE)
         tile.queue_head = (tile.queue_head + 1) % chip.TILE_QUEUE
         tile.queue_length -= 1
         core.work += 1
         moved = True
+    tile.holds[holds.DISPATCHER] = holds.SIGNALLED
     return moved
 
 
@@ -299,15 +322,22 @@ def advance_unit(
 ) -> bool:
     """Let a unit of a tile go on, with its next instruction if it is idle; True if it moved."""
     tile = tiles[number]
+    if not holds.may_go_on(tile, which):
+        return False
     unit = tile.units[which]
     begins = unit.current == state.IDLE
     if begins:
         slot = unit.queue_head
         if not state.next_instruction(unit):
+            holds.put(tile, which, holds.SIGNALLED)
             return False
+        holds.put(tile, which, holds.FREE)
         _tell_beginning(core, number, which, slot, unit.current)
         _start(tile, unit, which, tables)
-    return _execute(core, tiles, number, unit, which, tables, seen) or begins
+    moved = _execute(core, tiles, number, unit, which, tables, seen)
+    if begins or unit.current == state.IDLE:
+        tile.holds[holds.DISPATCHER] = holds.FREE
+    return moved or begins
 
 
 @inner
@@ -360,6 +390,8 @@ def _execute(
             core, tile, unit, tables.tensor[row], tables.tensor_plan, row, seen
         )
     if which == TileUnit.RING_PRODUCER:
+        # It goes on where nothing else does: see ``produce_row``.
+        tile.holds[which] = holds.SIGNALLED
         return False
     if which == TileUnit.RING_CONSUMER_A or which == TileUnit.RING_CONSUMER_B:
         return ring_bus.consume(core, tile, unit, tables.ring_consumer[row])

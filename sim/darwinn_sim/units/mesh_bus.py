@@ -12,7 +12,7 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import clocks, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.instructions import Mesh
 from darwinn_sim.kernel.structure import Records
@@ -101,13 +101,19 @@ def advance(
     tile = tiles[number]
     moved = False
     link = _link(parameters)
-    if not unit.first_done:
+    which = TileUnit.MESH_SOUTH + link
+    if not unit.first_done and tile.holds[which] == holds.FREE:
         moved |= _send(core, tile, tiles[neighbour(number, link)], unit, parameters)
-    if not unit.second_done:
+    if not unit.second_done and tile.holds[holds.receiver(which)] == holds.FREE:
         moved |= _receive(core, tile, tiles[neighbour(number, link ^ 2)], unit, parameters)
     if unit.first_done and unit.second_done:
         unit.current = state.IDLE
+        holds.put(tile, which, holds.FREE)
         return True
+    if unit.first_done:
+        tile.holds[which] = holds.SIGNALLED
+    elif unit.second_done:
+        tile.holds[holds.receiver(which)] = holds.SIGNALLED
     return moved
 
 
@@ -132,10 +138,17 @@ def _send(
     read = unit.first
     link = _link(parameters)
     fifo = target.mesh[link]
-    thread = clocks.unit(tile.number, TileUnit.MESH_SOUTH + link)
+    which = TileUnit.MESH_SOUTH + link
+    thread = clocks.unit(tile.number, which)
     moved = False
-    while not read.done and fifo.length < chip.MESH_FIFO_WORDS:
+    while not read.done:
+        if fifo.length == chip.MESH_FIFO_WORDS:
+            tile.holds[which] = holds.SIGNALLED
+            break
         if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
+            tile.holds[which] = sync.obstacle(
+                parameters.watchers, unit.waited, tile.flags, read.begins, 0
+            )
             break
         order.passes(
             core, thread, tile.number, tile.flags, parameters.watchers, unit.waited, read.begins, 0
@@ -153,6 +166,7 @@ def _send(
         tile.flags[OUTBOUND_FLAG[link]] += sent
         moved = True
     if moved:
+        target.holds[holds.receiver(which)] = holds.FREE
         target.awake = 1
     unit.first_done = read.done
     return moved
@@ -165,12 +179,19 @@ def _receive(
     write = unit.second
     link = _link(parameters)
     fifo = tile.mesh[link]
+    which = TileUnit.MESH_SOUTH + link
     thread = clocks.receiver(tile.number, link)
     moved = False
-    while not write.done and (parameters.immediate_valid or fifo.length > 0):
+    while not write.done:
+        if not parameters.immediate_valid and fifo.length == 0:
+            tile.holds[holds.receiver(which)] = holds.SIGNALLED
+            break
         if state.paused(core):
             break
         if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, write.begins, 1):
+            tile.holds[holds.receiver(which)] = sync.obstacle(
+                parameters.watchers, unit.waited, tile.flags, write.begins, 1
+            )
             break
         order.passes(
             core, thread, tile.number, tile.flags, parameters.watchers, unit.waited, write.begins, 1
@@ -195,6 +216,7 @@ def _receive(
         core.work += 1
         moved = True
     if moved:
+        source.holds[which] = holds.FREE
         source.awake = 1
     unit.second_done = write.done
     return moved

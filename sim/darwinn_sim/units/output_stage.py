@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import OutputFunction, TileUnit
 from darwinn_sim.kernel import clocks, order, state
-from darwinn_sim.kernel.compiled import inner, unchecked
+from darwinn_sim.kernel.compiled import inner, part, unchecked
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters
 from darwinn_sim.units.tensor_shadow import mark
@@ -71,7 +73,7 @@ def function(
     return -value if negates else value
 
 
-@inner
+@part
 def scaled_sums(
     core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, lanes: int
 ) -> None:
@@ -154,7 +156,7 @@ def _check_scale_bias(
                 mark(core, tile, unit, parameters, lane, 4 * (first + lane))
 
 
-@inner
+@part
 def round_results(unit: state.Unit, parameters: Parameters, lanes: int) -> None:
     """Round half to even, add the offset and saturate: into ``unit.rounded``."""
     scaled, rounded = unit.scaled, unit.rounded
@@ -183,3 +185,30 @@ def saturate(
         value = np.float32(0) if value < np.float32(0) else value
         value = highest if value > highest else value
         rounded[k] = np.int32(value)
+
+
+@part
+def pack_results(unit: state.Unit, lanes: int, size: int) -> None:
+    """The results, of so many bytes each, as words for narrow memory: into ``unit.row``."""
+    data, written = unit.row.data, unit.row.written
+    # Bytes beyond the last lane are zeros of the unit's own.
+    last = (lanes * size - 1) // chip.WORD_BYTES
+    data[last], written[last] = 0, state.WRITTEN
+    if size == 1:
+        _pack(unit.rounded, data.view(np.uint8), lanes)
+        _mark(unit.lane_written, written.view(np.uint8), 0x01, lanes)
+    else:
+        _pack(unit.rounded, data.view(np.uint16), lanes)
+        _mark(unit.lane_written, written.view(np.uint16), 0x0101, lanes)
+
+
+@unchecked
+def _pack(rounded: NDArray[np.uint32], results: NDArray[Any], lanes: int) -> None:
+    for lane in range(lanes):
+        results[lane] = rounded[lane]
+
+
+@unchecked
+def _mark(lane_written: NDArray[np.uint32], marks: NDArray[Any], written: int, lanes: int) -> None:
+    for lane in range(lanes):
+        marks[lane] = written if lane_written[lane] else 0

@@ -12,7 +12,7 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import InfeedSource, ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import clocks, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import RingConsumer, RingInfeed, RingOutfeed, RingProducer
 from darwinn_sim.kernel.structure import Records
@@ -60,6 +60,7 @@ def _send(
     for number in range(chip.TILES):
         if (targets >> number) & 1:
             state.push_row(tiles[number].ring[channel], row)
+            tiles[number].holds[TileUnit.RING_CONSUMER_A + channel] = holds.FREE
             tiles[number].awake = 1
     if (targets >> OUTFEED_TARGET) & 1:
         state.push_row(core.ring, row)
@@ -72,6 +73,7 @@ def _pass_token(core: state.Core, tiles: Records[state.Tile], thread: int, chann
     core.work += chip.TILES
     for number in range(chip.TILES):
         tiles[number].flags[TileFlag.RING_PRODUCER_A + channel] += 1
+        tiles[number].holds[holds.DISPATCHER] = holds.FREE
         tiles[number].awake = 1
 
 
@@ -201,6 +203,8 @@ def produce(
     if read.done:
         end_producer(unit, parameters, tile)
         unit.current = state.IDLE
+        tile.holds[TileUnit.RING_PRODUCER] = holds.FREE
+        tile.holds[holds.DISPATCHER] = holds.FREE
     return True
 
 
@@ -218,12 +222,16 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
     write = unit.first
     channel = parameters.opcode - _CONSUMER_A
     fifo = tile.ring[channel]
-    thread = clocks.unit(tile.number, TileUnit.RING_CONSUMER_A + channel)
+    which = TileUnit.RING_CONSUMER_A + channel
+    thread = clocks.unit(tile.number, which)
     flag = TileFlag.RING_BUS_READ_A + channel
     moved = False
     while not write.done:
         if waits_for_watchers(unit):
             if not sync.passes(parameters.watchers, unit.waited, tile.flags, write.begins):
+                tile.holds[which] = sync.obstacle(
+                    parameters.watchers, unit.waited, tile.flags, write.begins, -1
+                )
                 return moved
             order.passes(
                 core,
@@ -237,6 +245,7 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
             )
             unit.ready = 1
         if fifo.length == 0:
+            tile.holds[which] = holds.SIGNALLED
             return moved
         address = traversal.address(write, parameters.wide_write)
         if memories.lacks_row(address):

@@ -12,7 +12,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, order, state
-from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.compiled import copy, inner, part
 from darwinn_sim.units import memories
 from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.tensor_products import MOST_ZERO, add_products
@@ -26,7 +26,7 @@ MAC, MAXIMUM, SUM, INTERPOLATE = (
 _LEAST = np.int32(-(1 << 30))
 
 
-@inner
+@part
 def start_sum(
     core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, segment: Segment
 ) -> None:
@@ -37,15 +37,14 @@ def start_sum(
         thread = clocks.unit(tile.number, TileUnit.TENSOR)
         first = clocks.wide(tile.number, 0) + base
         order.reads_row(core, thread, first, lanes)
-        for lane in range(lanes):
-            unit.accumulator[lane] = np.int32(tile.wide[base + lane])
-            unit.lane_written[lane] = tile.wide_written[base + lane]
+        copy(unit.accumulator.view(np.uint32), 0, tile.wide, base, lanes)
+        copy(unit.lane_written, 0, tile.wide_written, base, lanes)
         return
     unit.accumulator[:lanes] = _LEAST if parameters.opcode == MAXIMUM else np.int32(0)
     unit.lane_written[:lanes] = state.WRITTEN
 
 
-@inner
+@part
 def store_sum(
     core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, segment: Segment
 ) -> None:
@@ -55,9 +54,8 @@ def store_sum(
     first = clocks.wide(tile.number, 0) + base
     sums = unit.accumulator.view(np.uint32)
     order.writes_row(core, thread, first, segment.lanes, tile.wide, base, sums)
-    for lane in range(segment.lanes):
-        tile.wide[base + lane] = np.uint32(unit.accumulator[lane])
-        tile.wide_written[base + lane] = unit.lane_written[lane]
+    copy(tile.wide, base, sums, 0, segment.lanes)
+    copy(tile.wide_written, base, unit.lane_written, 0, segment.lanes)
 
 
 @inner
@@ -69,7 +67,7 @@ def row_base(core: state.Core, tile: state.Tile, parameters: Parameters, row: in
     return row * chip.ROW_WORDS
 
 
-@inner
+@part
 def multiply_accumulate(
     core: state.Core,
     tile: state.Tile,

@@ -11,16 +11,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, order, state, sync, traversal
-from darwinn_sim.kernel.compiled import copy, inner
+from darwinn_sim.kernel.compiled import copy, inner, part
 from darwinn_sim.kernel.instructions import CoefficientTable
 from darwinn_sim.units import identities, marks, memories, observation
 from darwinn_sim.units.marks import Marks, Sweep
 from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.observation import Observation
-from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, function, round_results, scaled_sums
+from darwinn_sim.units.output_stage import (
+    OUTPUT_16BIT,
+    TABLE,
+    function,
+    pack_results,
+    round_results,
+    scaled_sums,
+)
 from darwinn_sim.units.tensor_cells import (
     INTERPOLATE,
     MAC,
@@ -158,6 +166,9 @@ def advance(
             return moved
         segment = plan.segment[place.segment + unit.position]
         if not lets_begin(unit, parameters, segment, tile.flags):
+            tile.holds[TileUnit.TENSOR] = sync.obstacle(
+                parameters.watchers, unit.waited, tile.flags, segment.waits, -1
+            )
             return moved
         order.passes(
             core,
@@ -283,7 +294,7 @@ def _sweep(
         tile.flags[TileFlag.ACTIVATION_WRITE] += sweep.grown
 
 
-@inner
+@part
 def _compute_results(
     core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, lanes: int
 ) -> None:
@@ -326,28 +337,19 @@ def _output(
     else:
         _compute_results(core, tile, unit, parameters, lanes)
     size = 2 if parameters.function & OUTPUT_16BIT else 1
-    per_word = 4 // size
-    octets = np.uint32(0xFFFF if size == 2 else 0xFF)
+    pack_results(unit, lanes, size)
     for number in range(result_words(parameters, segment)):
         if lacks_place(unit, place):
             state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.words)
             return
-        first = number * per_word
-        count = min(per_word, lanes - first)
-        word = np.uint32(0)
-        # Bytes beyond the last lane are zeros of the unit's own.
-        written = np.uint32(state.WRITTEN)
-        for k in range(count):
-            word |= unit.rounded[first + k] << np.uint32(8 * size * k)
-            if not unit.lane_written[first + k]:
-                written &= ~np.uint32(octets << np.uint32(8 * size * k))
+        word = unit.row.data[number]
         address = plan.write_address[place.write + unit.words] & NARROW_MASK
         if memories.lacks_bytes(address):
             state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, address)
             return
         writes_result(core, tile, address, word)
         _put(tile.narrow, address, word)
-        _put(tile.narrow_written, address, written)
+        _put(tile.narrow_written, address, unit.row.written[number])
         grown = step_result(unit, plan, place)
         order.counts(
             core,
@@ -357,7 +359,8 @@ def _output(
         )
         tile.flags[TileFlag.ACTIVATION_WRITE] += grown
         if tapped:
-            observation.tap(seen, tile, unit.current, address, word, count * size)
+            count = min(chip.WORD_BYTES, lanes * size - chip.WORD_BYTES * number)
+            observation.tap(seen, tile, unit.current, address, word, count)
 
 
 @inner

@@ -122,6 +122,9 @@ def _is_open(
             state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
             return False
         if not sync.lets_pass(unit, parameters.watchers, tile.flags, side):
+            tile.holds[TileUnit.WIDE_TO_NARROW] = sync.obstacle(
+                parameters.watchers, unit.waited, tile.flags, sync.begins(unit, side), side
+            )
             return False
         order.passes(
             core,
