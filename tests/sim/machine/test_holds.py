@@ -5,6 +5,7 @@ from __future__ import annotations
 from chip_programs import Operation, programs
 from darwinn_formats.darwinn import Executable, InstructionBitstream
 from darwinn_sim.accelerator import Accelerator, ModelEngine
+from darwinn_sim.device.chip import Chip
 from darwinn_sim.device.run import ProgramRun
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build, frame
@@ -30,7 +31,7 @@ class AskingRun(ProgramRun):
 
 
 class AskingEngine(ModelEngine):
-    def run_of(self, device: Accelerator, program: LoweredProgram, wanted: Wanted) -> ProgramRun:
+    def run_of(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> ProgramRun:
         return AskingRun(device, program, wanted)
 
 
