@@ -35,14 +35,15 @@ def receiver(which: int) -> int:
 @inner
 def may_go_on(tile: state.Tile, which: int) -> bool:
     """A unit is to be asked, on one of its sides at least; what has held it back is forgotten."""
-    free = _is_over(tile.holds, which, tile.flags)
+    free = is_free(tile.holds, which, tile.flags)
     if which >= TileUnit.MESH_SOUTH:
-        free |= _is_over(tile.holds, receiver(which), tile.flags)
+        free |= is_free(tile.holds, receiver(which), tile.flags)
     return free
 
 
 @inner
-def _is_over(held: NDArray[np.int64], place: int, flags: NDArray[np.int64]) -> bool:
+def is_free(held: NDArray[np.int64], place: int, flags: NDArray[np.int64]) -> bool:
+    """Nothing holds back who has that place any more; if so, what has is forgotten."""
     hold = held[place]
     if hold == SIGNALLED or not (hold == FREE or sync.is_overcome(hold, flags)):
         return False

@@ -102,9 +102,10 @@ def advance(
     moved = False
     link = _link(parameters)
     which = TileUnit.MESH_SOUTH + link
-    if not unit.first_done and tile.holds[which] == holds.FREE:
+    if not unit.first_done and holds.is_free(tile.holds, which, tile.flags):
         moved |= _send(core, tile, tiles[neighbour(number, link)], unit, parameters)
-    if not unit.second_done and tile.holds[holds.receiver(which)] == holds.FREE:
+    # After the other side, which may have counted what this one waits for.
+    if not unit.second_done and holds.is_free(tile.holds, holds.receiver(which), tile.flags):
         moved |= _receive(core, tile, tiles[neighbour(number, link ^ 2)], unit, parameters)
     if unit.first_done and unit.second_done:
         unit.current = state.IDLE

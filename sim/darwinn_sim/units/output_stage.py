@@ -179,9 +179,13 @@ def saturate(
     rounded: NDArray[np.int32],
     count: int,
 ) -> None:
-    """Of as many values as there are, or fewer. Exact in float32: beyond 2^24 the clamp decides."""
+    """Of as many values as there are, or fewer. Exact in float32: beyond 2^24 the clamp decides.
+
+    What is no number counts as 0, as in RTL.
+    """
     for k in range(count):
-        value = np.rint(scaled[k]) + offset
+        whole = np.rint(scaled[k])
+        value = offset if np.isnan(whole) else whole + offset
         value = np.float32(0) if value < np.float32(0) else value
         value = highest if value > highest else value
         rounded[k] = np.int32(value)

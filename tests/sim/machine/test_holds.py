@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chip_programs import Operation, programs
+from chip_programs import FROM_RESET, Operation, counted_turns, programs
 from darwinn_formats.darwinn import Executable, InstructionBitstream
 from darwinn_sim.accelerator import Accelerator, ModelEngine
 from darwinn_sim.device.chip import Chip
@@ -23,11 +23,16 @@ class AskingRun(ProgramRun):
     def _run_chip(self) -> int:
         reason = super()._run_chip()
         if reason in schedule.SETTLES:
-            work = int(self.core["work"])
+            work, before = int(self.core["work"]), self._contents()
             self.tiles["holds"], self.tiles["awake"] = holds.FREE, 1
             assert super()._run_chip() == reason
             assert int(self.core["work"]) == work
+            assert self._contents() == before
         return reason
+
+    def _contents(self) -> dict[str, bytes]:
+        names = set(self.tiles.dtype.names or ()) - {"holds", "awake"}
+        return {name: self.tiles[name].tobytes() for name in names}
 
 
 class AskingEngine(ModelEngine):
@@ -35,7 +40,12 @@ class AskingEngine(ModelEngine):
         return AskingRun(device, program, wanted)
 
 
-@given(programs(), st.sets(st.integers(0, 40), max_size=3), st.none() | st.integers(0, 99))
+counting = counted_turns().map(lambda operations: [*FROM_RESET, *operations])
+
+
+@given(
+    programs() | counting, st.sets(st.integers(0, 40), max_size=3), st.none() | st.integers(0, 99)
+)
 def test_nothing_that_is_held_back_could_go_on(
     operations: list[Operation], dropped: set[int], order: int | None
 ) -> None:

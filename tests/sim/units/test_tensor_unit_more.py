@@ -13,6 +13,7 @@ from darwinn_sim.isa.builder import build, frame
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel import state
 from darwinn_sim.machine.lowering import lower
+from darwinn_sim.units.output_stage import saturate
 from functional_coverage import Coverage
 from hypothesis import given
 from slow_model import tensor_unit as slow
@@ -360,3 +361,12 @@ def test_a_product_is_made_if_all_its_multipliers_work(name: str) -> None:
         assert record["products"] == last, fields
         looked_at.add((parameters, activations))
     assert len(looked_at) == 4, looked_at
+
+
+def test_what_is_no_number_counts_as_0() -> None:
+    """As in RTL; what a processor makes of it as an integer is not the same on all of them."""
+    rounded = np.zeros(5, np.int32)
+    scaled = np.array([np.nan, 1.5, -np.inf, np.inf, -9.0], np.float32)
+    written: Any = saturate
+    written.py_func(scaled, np.float32(7), np.float32(255), rounded, len(scaled))
+    assert rounded.tolist() == [7, 9, 0, 255, 0]
