@@ -117,15 +117,16 @@ rtl-nightly: $(READY)  ## Run thousands of random programs and instructions on t
 rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
 	@$(BIN)/python tests/support/mutations.py
 
-# docs/rtl.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER RECORD=1.
+# docs/rtl.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER RECORD=1
+# ARGS="--near".
 rtl-campaign: $(READY)  ## Change each source of the RTL in MUTANTS=30 places: do the tests notice?
 	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.rtl_mutation $(WORDS_OF_MUTATIONS) \
-	    $(if $(RECORD),--record)
+	    $(if $(RECORD),--record) $(ARGS)
 
-# ONLY="fifo ring" NIGHTLY=1 JOBS=N OUT=FOLDER.
+# ONLY="fifo ring" NIGHTLY=1 JOBS=N OUT=FOLDER ARGS=--list.
 rtl-formal: $(READY)  ## Prove properties of the RTL, for every input and history (python -m tests.formal)
 	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.formal $(ONLY) \
-	    $(if $(NIGHTLY),--nightly) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT))
+	    $(if $(NIGHTLY),--nightly) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT)) $(ARGS)
 
 rtl-coverage: $(READY)  ## Run the RTL tests with line, toggle and functional coverage; write a report
 	@$(BIN)/python -m tests.nightly.rtl_coverage $(BUILD)/rtl-coverage --jobs $(WORKERS)

@@ -137,20 +137,21 @@ def table() -> str:
     by_wrapper: dict[str, list[Proof]] = {}
     for proof in PROOFS:
         by_wrapper.setdefault(proof.wrapper, []).append(proof)
-    lines = ["| module | what is proved | how | with |", "|---|---|---|---|"]
+    lines = ["| `ONLY` | module | what is proved | how | with |", "|---|---|---|---|---|"]
     for proofs in by_wrapper.values():
         first = max(proofs, key=lambda proof: len(proof.properties))
         every = chain(first.properties, *(proof.properties for proof in proofs))
         says = "; ".join(dict.fromkeys(each.says for each in every))
         how = f"{first.bound} cycles" if first.bound else "always"
-        given = "; ".join(
-            ", ".join(f"{name} {value}" for name, value in proof.parameters.items())
-            + (" (at night)" if proof.nightly else "")
-            for proof in proofs
-            if proof.parameters
-        )
-        lines.append(f"| `{first.module}` | {says} | {how} | {given} |")
+        given = "; ".join(filter(None, map(_given, proofs)))
+        lines.append(f"| `{first.wrapper}` | `{first.module}` | {says} | {how} | {given} |")
     return "\n".join(lines)
+
+
+def _given(proof: Proof) -> str:
+    """Parameters of a proof, and whether it is of the night."""
+    parameters = ", ".join(f"{name} {value}" for name, value in proof.parameters.items())
+    return f"{parameters} (at night)".lstrip() if proof.nightly else parameters
 
 
 def figures(results: Sequence[Result]) -> dict[str, float]:
@@ -210,6 +211,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (options.nightly or not each.nightly or each.name in options.only)
         and (not options.only or any(word in each.name for word in options.only))
     ]
+    if not chosen:
+        print("these take minutes: ask with --nightly (NIGHTLY=1)", file=sys.stderr)
+        return 2
     if options.seed is not None:
         chosen = from_another(chosen, options.seed)
     results = []

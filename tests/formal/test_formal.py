@@ -144,3 +144,11 @@ def test_a_part_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     require_yosys()
     assert area.main(["nothing"]) == 2
     assert "there is no nothing" in capsys.readouterr().err
+
+
+def test_a_proof_of_the_night_is_not_passed_over_in_silence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    require_yosys()
+    assert main(["writer"]) == 2
+    assert "--nightly" in capsys.readouterr().err
