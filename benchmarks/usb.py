@@ -2,9 +2,9 @@
 
     python -m benchmarks.usb [--repeat N] [--only WORD]
 
-Reads the models from the folder that DARWINN_CORPUS names. For each: the median of N warm
+Reads the models from the folder that DARWINN_CORPUS names. For each: the best of N warm
 inferences as `darwinn run` times them, by a client of PyUSB in the process of the chip, and by the
-same client with the stand-in for libusb. Exits with 1 if a median exceeds 1.2 times that of
+same client with the stand-in for libusb. Exits with 1 if a best one exceeds 1.2 times that of
 `darwinn run` and 10 ms.
 """
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.whole_models [--repeat N] [--only WORD] [--other PYTHON]
 
-Reads the models from the folder that DARWINN_CORPUS names. For each: the median of N warm
+Reads the models from the folder that DARWINN_CORPUS names. For each: the best of N warm
 inferences as `darwinn run --chip-only` times them, by ``Interpreter``, and by the
 delegate in LiteRT, with the operators around the chip's; with --other also in the environment of
-another Python, which has tflite_runtime. Exits with 1 if a median exceeds 1.2 times that of
+another Python, which has tflite_runtime. Exits with 1 if a best one exceeds 1.2 times that of
 `darwinn run` and 10 ms.
 """
 
