@@ -269,7 +269,7 @@ def passes(
     begins: int,
     side: int,
 ) -> None:
-    """Watchers have passed (``sync.passes_side``) of the flags of a tile, or of the scalar core."""
+    """Watchers have passed (``sync.obstacle``) of the flags of a tile, or of the scalar core."""
     for k in range(watchers.count):
         if (side < 0 or watchers.side[k] == side) and (begins >> watchers.depth[k]) & 1:
             expected = watchers.expected[k] + (waited[k] - 1) * watchers.stride[k]

@@ -23,6 +23,10 @@ _FLAG_BITS = 16
 FLAG_MASK = (1 << _FLAG_BITS) - 1
 """Flags count in 16 bits."""
 
+_PLACE_BITS = 5
+"""An obstacle has the number of its flag, and 1, in so many bits: there are 19. No obstacle is 0 or
+-1."""
+
 
 class Watchers(Record):
     """The valid watchers of an instruction, packed to the front. ``side`` is the traversal that
@@ -118,48 +122,51 @@ def reached(flag: int, expected: int) -> bool:
 def passes(
     watchers: Watchers, waited: NDArray[np.int64], flags: NDArray[np.int64], begins: int
 ) -> bool:
-    """Test the watchers of the blocks that begin here, on both sides; count the waits that pass.
-
-    ``waited`` holds how often each watcher has passed; it moves only when all of them pass.
-    """
-    return passes_side(watchers, waited, flags, begins, -1)
-
-
-@compiled
-def passes_side(
-    watchers: Watchers, waited: NDArray[np.int64], flags: NDArray[np.int64], begins: int, side: int
-) -> bool:
-    """Like :func:`passes` for the watchers of one side (-1: of both)."""
-    if obstacle(watchers, waited, flags, begins, side):
-        return False
-    for k in range(watchers.count):
-        if side >= 0 and watchers.side[k] != side:
-            continue
-        if (begins >> watchers.depth[k]) & 1:
-            waited[k] += 1
-    return True
+    """Test the watchers of both sides, as :func:`obstacle` does: nothing stands in the way."""
+    return obstacle(watchers, waited, flags, begins, -1) == 0
 
 
 @compiled
 def obstacle(
     watchers: Watchers, waited: NDArray[np.int64], flags: NDArray[np.int64], begins: int, side: int
 ) -> int:
-    """The first flag that keeps :func:`passes_side` from passing, and its count, in one number; 0
-    if there is none."""
+    """Test the watchers of the blocks that begin here, of one side (-1: of both).
+
+    Gives the first flag that has not reached its count, with that count, in one number
+    (:func:`flag_of`, :func:`count_of`). If there is none all pass, and that is 0: only then
+    ``waited`` moves, which holds how often each watcher has passed.
+    """
     for k in range(watchers.count):
         if side >= 0 and watchers.side[k] != side:
             continue
         if (begins >> watchers.depth[k]) & 1:
             expected = watchers.expected[k] + waited[k] * watchers.stride[k]
             if not reached(flags[watchers.flag[k]], expected):
-                return int((watchers.flag[k] + 1) << _FLAG_BITS | expected & FLAG_MASK)
+                return int(expected << _PLACE_BITS | (watchers.flag[k] + 1))
+    for k in range(watchers.count):
+        if side >= 0 and watchers.side[k] != side:
+            continue
+        if (begins >> watchers.depth[k]) & 1:
+            waited[k] += 1
     return 0
+
+
+@compiled
+def flag_of(obstacle: int) -> int:
+    """The flag that has not reached its count."""
+    return (obstacle & ((1 << _PLACE_BITS) - 1)) - 1
+
+
+@compiled
+def count_of(obstacle: int) -> int:
+    """The count that the flag has not reached."""
+    return obstacle >> _PLACE_BITS
 
 
 @compiled
 def is_overcome(obstacle: int, flags: NDArray[np.int64]) -> bool:
     """The flag of an obstacle has reached its count by now."""
-    return reached(flags[(obstacle >> _FLAG_BITS) - 1], obstacle)
+    return reached(flags[flag_of(obstacle)], count_of(obstacle))
 
 
 @compiled
@@ -169,9 +176,9 @@ def begins(unit: TwoSided, side: int) -> int:
 
 
 @compiled
-def lets_pass(unit: TwoSided, watchers: Watchers, flags: NDArray[np.int64], side: int) -> bool:
-    """Test the watchers of one side of a unit's instruction at its next element."""
-    return passes_side(watchers, unit.waited, flags, begins(unit, side), side)
+def obstacle_of(unit: TwoSided, watchers: Watchers, flags: NDArray[np.int64], side: int) -> int:
+    """Test the watchers of one side of a unit's instruction at its next element: an obstacle."""
+    return obstacle(watchers, unit.waited, flags, begins(unit, side), side)
 
 
 @compiled

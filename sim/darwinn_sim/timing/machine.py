@@ -228,27 +228,22 @@ def wait(machine: Machine, index: int, counter: int, need: int) -> None:
 def passes(
     machine: Machine, index: int, watchers: sync.Watchers, flags: int, begins: int, side: int
 ) -> bool:
-    """Test the watchers of one side (-1: both) as ``sync.passes_side``; if one fails, wait for it.
+    """Test the watchers of one side (-1: both) as ``sync.obstacle``; if one fails, wait for it.
 
     ``flags`` is the index of the first flag.
     """
     station = machine.stations[index]
     settle_watched(machine, watchers, flags)
     values = machine.counters[flags : flags + chip.TILE_FLAGS]
-    if sync.passes_side(watchers, station.waited, values, begins, side):
-        return True
-    for k in range(watchers.count):
-        if (side < 0 or watchers.side[k] == side) and (begins >> watchers.depth[k]) & 1:
-            expected = watchers.expected[k] + station.waited[k] * watchers.stride[k]
-            if not sync.reached(values[watchers.flag[k]], expected):
-                wait(machine, index, flags + watchers.flag[k], expected)
-                return False
-    return False
+    obstacle = sync.obstacle(watchers, station.waited, values, begins, side)
+    if obstacle:
+        wait(machine, index, flags + sync.flag_of(obstacle), sync.count_of(obstacle))
+    return not obstacle
 
 
 @inner
 def lets_pass(machine: Machine, index: int, watchers: sync.Watchers, flags: int, side: int) -> bool:
-    """Test the watchers of one side at the next element, as ``sync.lets_pass``; or wait for one."""
+    """Test the watchers of one side at the next element (``sync.obstacle_of``); or wait for one."""
     begins = sync.begins(machine.stations[index], side)
     return passes(machine, index, watchers, flags, begins, side)
 

@@ -233,7 +233,7 @@ def _may_begin(machine: Machine, station: Station, counters: int, tables: Tables
             return False
         settle_watched(machine, parameters.watchers, counters)
     flags = machine.counters[counters : counters + chip.TILE_FLAGS]
-    return tensor_unit.lets_begin(station, parameters, segment, flags)
+    return not tensor_unit.obstacle_of(station, parameters, segment, flags)
 
 
 @inner

@@ -146,10 +146,9 @@ def _send(
         if fifo.length == chip.MESH_FIFO_WORDS:
             tile.holds[which] = holds.SIGNALLED
             break
-        if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, read.begins, 0):
-            tile.holds[which] = sync.obstacle(
-                parameters.watchers, unit.waited, tile.flags, read.begins, 0
-            )
+        obstacle = sync.obstacle(parameters.watchers, unit.waited, tile.flags, read.begins, 0)
+        if obstacle:
+            tile.holds[which] = obstacle
             break
         order.passes(
             core, thread, tile.number, tile.flags, parameters.watchers, unit.waited, read.begins, 0
@@ -189,10 +188,9 @@ def _receive(
             break
         if state.paused(core):
             break
-        if not sync.passes_side(parameters.watchers, unit.waited, tile.flags, write.begins, 1):
-            tile.holds[holds.receiver(which)] = sync.obstacle(
-                parameters.watchers, unit.waited, tile.flags, write.begins, 1
-            )
+        obstacle = sync.obstacle(parameters.watchers, unit.waited, tile.flags, write.begins, 1)
+        if obstacle:
+            tile.holds[holds.receiver(which)] = obstacle
             break
         order.passes(
             core, thread, tile.number, tile.flags, parameters.watchers, unit.waited, write.begins, 1

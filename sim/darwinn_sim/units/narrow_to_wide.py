@@ -90,7 +90,7 @@ def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Pa
     thread = clocks.unit(tile.number, TileUnit.NARROW_TO_WIDE)
     while not has_ended(unit):
         side = guard(unit)
-        if not sync.lets_pass(unit, parameters.watchers, tile.flags, side):
+        if sync.obstacle_of(unit, parameters.watchers, tile.flags, side):
             return moved
         order.passes(
             core,

@@ -228,10 +228,9 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
     moved = False
     while not write.done:
         if waits_for_watchers(unit):
-            if not sync.passes(parameters.watchers, unit.waited, tile.flags, write.begins):
-                tile.holds[which] = sync.obstacle(
-                    parameters.watchers, unit.waited, tile.flags, write.begins, -1
-                )
+            obstacle = sync.obstacle(parameters.watchers, unit.waited, tile.flags, write.begins, -1)
+            if obstacle:
+                tile.holds[which] = obstacle
                 return moved
             order.passes(
                 core,

@@ -82,12 +82,12 @@ def _working(records: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 @inner
-def lets_begin(
+def obstacle_of(
     unit: sync.TwoSided, parameters: Parameters, segment: Segment, flags: NDArray[np.int64]
-) -> bool:
-    """The watchers let the next segment begin."""
+) -> int:
+    """What keeps the next segment from its begin (``sync.obstacle``); 0 if the watchers pass."""
     waits = segment.waits
-    return bool(waits == 0 or sync.passes(parameters.watchers, unit.waited, flags, waits))
+    return sync.obstacle(parameters.watchers, unit.waited, flags, waits, -1) if waits else 0
 
 
 @inner
@@ -165,10 +165,9 @@ def advance(
         if (tapped or noting) and observation.tap_is_full(seen):
             return moved
         segment = plan.segment[place.segment + unit.position]
-        if not lets_begin(unit, parameters, segment, tile.flags):
-            tile.holds[TileUnit.TENSOR] = sync.obstacle(
-                parameters.watchers, unit.waited, tile.flags, segment.waits, -1
-            )
+        obstacle = obstacle_of(unit, parameters, segment, tile.flags)
+        if obstacle:
+            tile.holds[TileUnit.TENSOR] = obstacle
             return moved
         order.passes(
             core,

@@ -121,10 +121,9 @@ def _is_open(
         if lacks_row(unit, side):
             state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
             return False
-        if not sync.lets_pass(unit, parameters.watchers, tile.flags, side):
-            tile.holds[TileUnit.WIDE_TO_NARROW] = sync.obstacle(
-                parameters.watchers, unit.waited, tile.flags, sync.begins(unit, side), side
-            )
+        obstacle = sync.obstacle_of(unit, parameters.watchers, tile.flags, side)
+        if obstacle:
+            tile.holds[TileUnit.WIDE_TO_NARROW] = obstacle
             return False
         order.passes(
             core,

@@ -80,7 +80,12 @@ def test_watchers_pass_and_count_as_the_slow_ones(
             padded[: len(flags)] = flags
             blocks = {d for d in range(8) if bits >> d & 1}
             expected = slow_watchers.passes(padded.tolist(), blocks)
-            assert sync.passes_side(table, waited, padded, bits, side) == expected
+            obstacle = sync.obstacle(table, waited, padded, bits, side)
+            assert (not obstacle) == expected
+            if obstacle:
+                assert not sync.is_overcome(obstacle, padded)
+                padded[sync.flag_of(obstacle)] = sync.count_of(obstacle)
+                assert sync.is_overcome(obstacle, padded)
         counted = [watcher["iteration"] for watcher in slow_watchers.watchers]
         assert sorted(counted) == sorted(
             int(waited[k]) for k in range(table["count"]) if side in (-1, int(table["side"][k]))
