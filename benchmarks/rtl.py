@@ -3,8 +3,8 @@
     python -m benchmarks.rtl [--mebibytes N] [--idle CYCLES] [--repeat N]
 
 Both are compiled with the same options and work on memory in C++. Seconds are those of the
-processor, best of N, taken in turns. Exits with 1 if a bound is missed: the harness must reach 1/12
-of the plain main's speed on a DMA workload, and 1 Mcycle/s when only the clock runs.
+processor, best of N, taken in turns. Exits with 1 if the harness does not reach half of the plain
+main's speed, on a DMA workload or when only the clock runs.
 """
 
 from __future__ import annotations
@@ -35,11 +35,8 @@ from darwinn_testbench.rtl.dma.workload_playing import IDLE_VARIABLE
 from benchmarks.common import machine, require_rtl_toolchain
 from benchmarks.figures import keep_figures
 
-BUSY_SHARE = 1 / 12
-"""Least share of the plain main's speed on a DMA workload."""
-
-IDLE_BOUND = 1_000_000
-"""Least cycles per second when only the clock runs."""
+SHARE = 1 / 2
+"""Least share of the plain main's speed."""
 
 DESCRIPTOR_BYTES = 1 << 16
 
@@ -114,16 +111,14 @@ def harness_speed(chosen: Workload, idle: int, work: Path) -> Speed:
 def rows(plain: Speed, harness: Speed) -> Iterator[str]:
     """The table."""
     yield f"{'':<16} {'plain C++':>12} {'harness':>12} {'share':>8}   bound"
-    share = harness.busy / plain.busy
-    yield (
-        f"{'DMA workload':<16} {plain.busy / 1e6:>12.2f} {harness.busy / 1e6:>12.2f} "
-        f"{'1/%.1f' % (1 / share):>8}   1/{1 / BUSY_SHARE:.0f} of the plain main"
-    )
-    share = harness.idle / plain.idle
-    yield (
-        f"{'idle clock':<16} {plain.idle / 1e6:>12.2f} {harness.idle / 1e6:>12.2f} "
-        f"{'1/%.1f' % (1 / share):>8}   {IDLE_BOUND / 1e6:.0f} Mcycle/s"
-    )
+    for name, of_plain, of_harness in (
+        ("DMA workload", plain.busy, harness.busy),
+        ("idle clock", plain.idle, harness.idle),
+    ):
+        yield (
+            f"{name:<16} {of_plain / 1e6:>12.2f} {of_harness / 1e6:>12.2f} "
+            f"{'1/%.1f' % (of_plain / of_harness):>8}   1/{1 / SHARE:.0f} of the plain main"
+        )
 
 
 def best(speeds: list[Speed]) -> Speed:
@@ -146,15 +141,15 @@ def main() -> int:
             harness.append(harness_speed(chosen, options.idle, Path(folder)))
     print(machine())
     print("million cycles per processor second, best of", options.repeat)
-    print("\n".join(rows(best(plain), best(harness))))
+    most, reached = best(plain), best(harness)
+    print("\n".join(rows(most, reached)))
     keep_figures(
         {
-            "DMA workload, Mcycle/s": best(harness).busy / 1e6,
-            "idle clock, Mcycle/s": best(harness).idle / 1e6,
+            "DMA workload, Mcycle/s": reached.busy / 1e6,
+            "idle clock, Mcycle/s": reached.idle / 1e6,
         }
     )
-    good = best(harness).busy >= BUSY_SHARE * best(plain).busy
-    return int(not good or best(harness).idle < IDLE_BOUND)
+    return int(reached.busy < SHARE * most.busy or reached.idle < SHARE * most.idle)
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ JOBS = (
         share=4,
     ),
     Job(
-        "rtl-mutations",
+        "rtl-campaign",
         "small faults of each source of the RTL are caught by a test",
         (
             *("-m", "tests.rtl_mutation", "--seconds", "{seconds}", "--seed", "1"),
