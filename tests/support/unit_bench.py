@@ -64,7 +64,8 @@ class Bench:
     def run(self, seen: Observation | None = None) -> int:
         """Run until the chip can go no further; return the reason of ``scalar_core``."""
         self.core["work_limit"] = self.core["work"] + _STEPS
-        self.tiles["awake"] = 1
+        # A test may have changed flags.
+        self.tiles["held"], self.tiles["awake"] = 0, 1
         seen = seen or new_observation()
         while True:
             reason: int = schedule.run(self.core, self.tiles, self.program.tables, seen)

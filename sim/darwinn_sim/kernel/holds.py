@@ -1,59 +1,100 @@
 """What holds the units of a tile back, as each has noted it where it had to stop.
 
-A unit that stands is asked again and again whether it can go on, far more often than it does. These
-few words of a tile say that it cannot, without a look at its state and its instruction. Each is
-``FREE``, ``SIGNALLED``, or the flag that is waited for, with its count (``sync.obstacle``). A mesh
-unit has two: one for each side. So has, behind them, what hands instructions on to the units.
+A unit that stands would be asked again and again whether it can go on, far more often than it does.
+So a tile has a bit for each that is not to be asked (``held``). Whoever fills its queue or FIFO, or
+makes room in that of its neighbour, sets it free; so does a flag of the tile that reaches the count
+which the unit waits for. A mesh unit has two bits: one for each side. So has, behind them, what
+hands instructions on to the units.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.kernel import state, sync
-from darwinn_sim.kernel.compiled import inner
-
-FREE = 0
-"""Nothing is known to hold the unit back: it is to be asked."""
-
-SIGNALLED = -1
-"""Whoever fills its queue or FIFO, or makes room in that of its neighbour, sets it free."""
+from darwinn_sim.kernel.compiled import inner, part
 
 DISPATCHER = chip.TILE_UNITS + state.MESH_LINKS
 """Place of what hands instructions on, to units that have room and behind fences on idle ones."""
 
 
-@inner
+@part
 def receiver(which: int) -> int:
     """Place of the receiving side of a mesh unit; the sending one has that of the unit."""
     return which + state.MESH_LINKS
 
 
-@inner
+@part
 def may_go_on(tile: state.Tile, which: int) -> bool:
-    """A unit is to be asked, on one of its sides at least; what has held it back is forgotten."""
-    free = is_free(tile.holds, which, tile.flags)
-    if which >= TileUnit.MESH_SOUTH:
-        free |= is_free(tile.holds, receiver(which), tile.flags)
-    return free
+    """A unit is to be asked, on one of its sides at least."""
+    return (tile.held & _sides(which)) != _sides(which)
+
+
+@part
+def is_free(tile: state.Tile, place: int) -> bool:
+    """Nothing is known to hold back who has that place."""
+    return (tile.held >> place) & 1 == 0
+
+
+@part
+def hold(tile: state.Tile, place: int) -> None:
+    """Do not ask who has that place before somebody sets it free."""
+    tile.held |= 1 << place
+
+
+@part
+def free(tile: state.Tile, place: int) -> None:
+    """Ask who has that place."""
+    tile.held &= ~(1 << place)
+
+
+@part
+def hold_unit(tile: state.Tile, which: int) -> None:
+    """Hold a unit back on all of its sides."""
+    tile.held |= _sides(which)
+
+
+@part
+def free_unit(tile: state.Tile, which: int) -> None:
+    """Set a unit free on all of its sides."""
+    tile.held &= ~_sides(which)
+
+
+@part
+def _sides(which: int) -> int:
+    return (1 | int(which >= TileUnit.MESH_SOUTH) << state.MESH_LINKS) << which
 
 
 @inner
-def is_free(held: NDArray[np.int64], place: int, flags: NDArray[np.int64]) -> bool:
-    """Nothing holds back who has that place any more; if so, what has is forgotten."""
-    hold = held[place]
-    if hold == SIGNALLED or not (hold == FREE or sync.is_overcome(hold, flags)):
-        return False
-    held[place] = FREE
-    return True
+def wait(tile: state.Tile, place: int, obstacle: int) -> None:
+    """Hold back until a flag has reached its count (``sync.obstacle``)."""
+    hold(tile, place)
+    tile.obstacles[place] = obstacle
+    tile.waiting[sync.flag_of(obstacle)] |= 1 << place
+
+
+@part
+def grow(tile: state.Tile, flag: int, amount: int) -> None:
+    """Count on a flag of a tile, and set free who has waited for that."""
+    tile.flags[flag] += amount
+    if amount and tile.waiting[flag]:
+        _tell(tile, flag)
+
+
+@part
+def load(tile: state.Tile, flag: int, value: int) -> None:
+    """Give a flag of a tile another value, and set free who has waited for it."""
+    tile.flags[flag] = value
+    if tile.waiting[flag]:
+        _tell(tile, flag)
 
 
 @inner
-def put(tile: state.Tile, which: int, hold: int) -> None:
-    """Hold a unit back, or set it free, on all of its sides."""
-    tile.holds[which] = hold
-    if which >= TileUnit.MESH_SOUTH:
-        tile.holds[receiver(which)] = hold
+def _tell(tile: state.Tile, flag: int) -> None:
+    """A flag has changed. Who has been set free otherwise, and waits for another flag by now, is
+    judged by that one."""
+    for place in range(DISPATCHER):
+        waits = (tile.waiting[flag] >> place) & 1
+        if waits and sync.is_overcome(tile.obstacles[place], tile.flags):
+            tile.waiting[flag] &= ~(1 << place)
+            free(tile, place)

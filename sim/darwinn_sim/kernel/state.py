@@ -103,8 +103,10 @@ class RowFifo(Record):
 
 
 class Tile(Record, align=True):
-    """A tile. ``awake``: something has happened that may let one of its units go on; ``holds``:
-    what keeps each of them from that. ``wide_write_second`` and ``ring_read_second`` keep the side
+    """A tile. ``awake``: something has happened that may let one of its units go on; ``held``:
+    which of them cannot; of those that wait for a flag, ``obstacles`` have which count, and
+    ``waiting`` has who waits for each (``holds``). ``wide_write_second`` and ``ring_read_second``
+    keep the side
     of the double buffer that narrow-to-wide and the ring producer share, until a fence resets their
     flags. ``wide_writes`` counts rows of wide memory that units have written: while it stays, all
     are as they were.
@@ -123,7 +125,9 @@ class Tile(Record, align=True):
     flags: Annotated[Numbers, chip.TILE_FLAGS]
     fence_count: int
     awake: int
-    holds: Annotated[Numbers, chip.TILE_UNITS + MESH_LINKS + 1]
+    held: int
+    obstacles: Annotated[Numbers, chip.TILE_UNITS + MESH_LINKS]
+    waiting: Annotated[Numbers, chip.TILE_FLAGS]
     queue: Annotated[Records[QueueEntry], chip.TILE_QUEUE]
     queue_head: int
     queue_length: int

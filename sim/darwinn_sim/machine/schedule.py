@@ -116,7 +116,7 @@ def _dispatch_to_tiles(core: state.Core, tiles: Records[state.Tile], handed: sta
             entry.instruction = handed.instruction
             entry.base = handed.base
             tile.queue_length += 1
-            tile.holds[holds.DISPATCHER] = holds.FREE
+            holds.free(tile, holds.DISPATCHER)
             tile.awake = 1
     return True
 
@@ -278,7 +278,7 @@ def _advance_tile(
 def dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
     """Move instructions from the tile's queue to its units, in order, up to a fence that waits."""
     moved = False
-    if tile.holds[holds.DISPATCHER] != holds.FREE:
+    if not holds.is_free(tile, holds.DISPATCHER):
         return moved
     thread = clocks.dispatcher(tile.number)
     while tile.queue_length > 0:
@@ -302,12 +302,12 @@ def dispatch(core: state.Core, tile: state.Tile, tables: Tables) -> bool:
             slot.instruction = instruction
             slot.base = entry.base
             unit.queue_length += 1
-            holds.put(tile, which, holds.FREE)
+            holds.free_unit(tile, which)
         tile.queue_head = (tile.queue_head + 1) % chip.TILE_QUEUE
         tile.queue_length -= 1
         core.work += 1
         moved = True
-    tile.holds[holds.DISPATCHER] = holds.SIGNALLED
+    holds.hold(tile, holds.DISPATCHER)
     return moved
 
 
@@ -329,14 +329,14 @@ def advance_unit(
     if begins:
         slot = unit.queue_head
         if not state.next_instruction(unit):
-            holds.put(tile, which, holds.SIGNALLED)
+            holds.hold_unit(tile, which)
             return False
-        holds.put(tile, which, holds.FREE)
+        holds.free_unit(tile, which)
         _tell_beginning(core, number, which, slot, unit.current)
         _start(tile, unit, which, tables)
     moved = _execute(core, tiles, number, unit, which, tables, seen)
     if begins or unit.current == state.IDLE:
-        tile.holds[holds.DISPATCHER] = holds.FREE
+        holds.free(tile, holds.DISPATCHER)
     return moved or begins
 
 
@@ -391,7 +391,7 @@ def _execute(
         )
     if which == TileUnit.RING_PRODUCER:
         # It goes on where nothing else does: see ``produce_row``.
-        tile.holds[which] = holds.SIGNALLED
+        holds.hold(tile, which)
         return False
     if which == TileUnit.RING_CONSUMER_A or which == TileUnit.RING_CONSUMER_B:
         return ring_bus.consume(core, tile, unit, tables.ring_consumer[row])

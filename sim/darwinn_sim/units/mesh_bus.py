@@ -102,19 +102,19 @@ def advance(
     moved = False
     link = _link(parameters)
     which = TileUnit.MESH_SOUTH + link
-    if not unit.first_done and holds.is_free(tile.holds, which, tile.flags):
+    if not unit.first_done and holds.is_free(tile, which):
         moved |= _send(core, tile, tiles[neighbour(number, link)], unit, parameters)
     # After the other side, which may have counted what this one waits for.
-    if not unit.second_done and holds.is_free(tile.holds, holds.receiver(which), tile.flags):
+    if not unit.second_done and holds.is_free(tile, holds.receiver(which)):
         moved |= _receive(core, tile, tiles[neighbour(number, link ^ 2)], unit, parameters)
     if unit.first_done and unit.second_done:
         unit.current = state.IDLE
-        holds.put(tile, which, holds.FREE)
+        holds.free_unit(tile, which)
         return True
     if unit.first_done:
-        tile.holds[which] = holds.SIGNALLED
+        holds.hold(tile, which)
     elif unit.second_done:
-        tile.holds[holds.receiver(which)] = holds.SIGNALLED
+        holds.hold(tile, holds.receiver(which))
     return moved
 
 
@@ -144,11 +144,11 @@ def _send(
     moved = False
     while not read.done:
         if fifo.length == chip.MESH_FIFO_WORDS:
-            tile.holds[which] = holds.SIGNALLED
+            holds.hold(tile, which)
             break
         obstacle = sync.obstacle(parameters.watchers, unit.waited, tile.flags, read.begins, 0)
         if obstacle:
-            tile.holds[which] = obstacle
+            holds.wait(tile, which, obstacle)
             break
         order.passes(
             core, thread, tile.number, tile.flags, parameters.watchers, unit.waited, read.begins, 0
@@ -163,10 +163,10 @@ def _send(
         fifo.length += 1
         sent = step_read(read, parameters)
         order.counts(core, thread, clocks.tile_flag(tile.number, OUTBOUND_FLAG[link]), sent)
-        tile.flags[OUTBOUND_FLAG[link]] += sent
+        holds.grow(tile, OUTBOUND_FLAG[link], sent)
         moved = True
     if moved:
-        target.holds[holds.receiver(which)] = holds.FREE
+        holds.free(target, holds.receiver(which))
         target.awake = 1
     unit.first_done = read.done
     return moved
@@ -184,13 +184,13 @@ def _receive(
     moved = False
     while not write.done:
         if not parameters.immediate_valid and fifo.length == 0:
-            tile.holds[holds.receiver(which)] = holds.SIGNALLED
+            holds.hold(tile, holds.receiver(which))
             break
         if state.paused(core):
             break
         obstacle = sync.obstacle(parameters.watchers, unit.waited, tile.flags, write.begins, 1)
         if obstacle:
-            tile.holds[holds.receiver(which)] = obstacle
+            holds.wait(tile, holds.receiver(which), obstacle)
             break
         order.passes(
             core, thread, tile.number, tile.flags, parameters.watchers, unit.waited, write.begins, 1
@@ -211,11 +211,11 @@ def _receive(
             fifo.length -= 1
         arrived = step_write(write, parameters)
         order.counts(core, thread, clocks.tile_flag(tile.number, INBOUND_FLAG[link]), arrived)
-        tile.flags[INBOUND_FLAG[link]] += arrived
+        holds.grow(tile, INBOUND_FLAG[link], arrived)
         core.work += 1
         moved = True
     if moved:
-        source.holds[which] = holds.FREE
+        holds.free(source, which)
         source.awake = 1
     unit.second_done = write.done
     return moved

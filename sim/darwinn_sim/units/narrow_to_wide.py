@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
-from darwinn_sim.kernel import clocks, instructions, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, instructions, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.units import memories
 
@@ -90,7 +90,9 @@ def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Pa
     thread = clocks.unit(tile.number, TileUnit.NARROW_TO_WIDE)
     while not has_ended(unit):
         side = guard(unit)
-        if sync.obstacle_of(unit, parameters.watchers, tile.flags, side):
+        obstacle = sync.obstacle_of(unit, parameters.watchers, tile.flags, side)
+        if obstacle:
+            holds.wait(tile, TileUnit.NARROW_TO_WIDE, obstacle)
             return moved
         order.passes(
             core,
@@ -113,7 +115,7 @@ def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Pa
             return moved
         rows = step(unit, parameters)
         order.counts(core, thread, clocks.tile_flag(tile.number, FLAG), rows)
-        tile.flags[FLAG] += rows
+        holds.grow(tile, FLAG, rows)
         if state.paused(core):
             return moved
     end(unit, parameters, tile)

@@ -60,7 +60,7 @@ def _send(
     for number in range(chip.TILES):
         if (targets >> number) & 1:
             state.push_row(tiles[number].ring[channel], row)
-            tiles[number].holds[TileUnit.RING_CONSUMER_A + channel] = holds.FREE
+            holds.free(tiles[number], TileUnit.RING_CONSUMER_A + channel)
             tiles[number].awake = 1
     if (targets >> OUTFEED_TARGET) & 1:
         state.push_row(core.ring, row)
@@ -72,8 +72,8 @@ def _pass_token(core: state.Core, tiles: Records[state.Tile], thread: int, chann
     order.passes_token(core, thread, channel)
     core.work += chip.TILES
     for number in range(chip.TILES):
-        tiles[number].flags[TileFlag.RING_PRODUCER_A + channel] += 1
-        tiles[number].holds[holds.DISPATCHER] = holds.FREE
+        holds.grow(tiles[number], TileFlag.RING_PRODUCER_A + channel, 1)
+        holds.free(tiles[number], holds.DISPATCHER)
         tiles[number].awake = 1
 
 
@@ -192,7 +192,7 @@ def produce(
     ended = step_producer(unit, parameters)
     sent = sync.produce(parameters.row_producer, ended)
     order.counts(core, thread, clocks.tile_flag(number, TileFlag.RING_BUS_WRITE), sent)
-    tile.flags[TileFlag.RING_BUS_WRITE] += sent
+    holds.grow(tile, TileFlag.RING_BUS_WRITE, sent)
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
         _pass_token(core, tiles, thread, parameters.consumer_b)
@@ -203,8 +203,8 @@ def produce(
     if read.done:
         end_producer(unit, parameters, tile)
         unit.current = state.IDLE
-        tile.holds[TileUnit.RING_PRODUCER] = holds.FREE
-        tile.holds[holds.DISPATCHER] = holds.FREE
+        holds.free(tile, TileUnit.RING_PRODUCER)
+        holds.free(tile, holds.DISPATCHER)
     return True
 
 
@@ -230,7 +230,7 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
         if waits_for_watchers(unit):
             obstacle = sync.obstacle(parameters.watchers, unit.waited, tile.flags, write.begins, -1)
             if obstacle:
-                tile.holds[which] = obstacle
+                holds.wait(tile, which, obstacle)
                 return moved
             order.passes(
                 core,
@@ -244,7 +244,7 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
             )
             unit.ready = 1
         if fifo.length == 0:
-            tile.holds[which] = holds.SIGNALLED
+            holds.hold(tile, which)
             return moved
         address = traversal.address(write, parameters.wide_write)
         if memories.lacks_row(address):
@@ -261,7 +261,7 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
         state.pop_row(fifo)
         arrived = step_consumer(unit, parameters)
         order.counts(core, thread, clocks.tile_flag(tile.number, flag), arrived)
-        tile.flags[flag] += arrived
+        holds.grow(tile, flag, arrived)
         moved = True
     unit.current = state.IDLE
     return True

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import clocks, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner, part
 from darwinn_sim.kernel.instructions import CoefficientTable
 from darwinn_sim.units import identities, marks, memories, observation
@@ -167,7 +167,7 @@ def advance(
         segment = plan.segment[place.segment + unit.position]
         obstacle = obstacle_of(unit, parameters, segment, tile.flags)
         if obstacle:
-            tile.holds[TileUnit.TENSOR] = obstacle
+            holds.wait(tile, TileUnit.TENSOR, obstacle)
             return moved
         order.passes(
             core,
@@ -196,8 +196,8 @@ def advance(
         order.counts(
             core, thread, clocks.tile_flag(tile.number, TileFlag.PARTIAL_SUM_WRITE), sum_writes
         )
-        tile.flags[TileFlag.PARAMETER_READ] += parameter_reads
-        tile.flags[TileFlag.PARTIAL_SUM_WRITE] += sum_writes
+        holds.grow(tile, TileFlag.PARAMETER_READ, parameter_reads)
+        holds.grow(tile, TileFlag.PARTIAL_SUM_WRITE, sum_writes)
         moved = True
         if state.paused(core):
             return True
@@ -290,7 +290,7 @@ def _sweep(
         core.work += sweep.outputs * _OUTPUT_WORK
         marks.write_results(tile, row, sweep, marked)
         unit.words += sweep.words
-        tile.flags[TileFlag.ACTIVATION_WRITE] += sweep.grown
+        holds.grow(tile, TileFlag.ACTIVATION_WRITE, sweep.grown)
 
 
 @part
@@ -356,7 +356,7 @@ def _output(
             clocks.tile_flag(tile.number, TileFlag.ACTIVATION_WRITE),
             grown,
         )
-        tile.flags[TileFlag.ACTIVATION_WRITE] += grown
+        holds.grow(tile, TileFlag.ACTIVATION_WRITE, grown)
         if tapped:
             count = min(chip.WORD_BYTES, lanes * size - chip.WORD_BYTES * number)
             observation.tap(seen, tile, unit.current, address, word, count)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
-from darwinn_sim.kernel import clocks, order, state, sync
+from darwinn_sim.kernel import clocks, holds, order, state, sync
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.instructions import TileFence
 
@@ -65,7 +65,7 @@ def reached(tile: state.Tile, parameters: TileFence) -> bool:
         return False
     for flag in range(chip.TILE_FLAGS):
         if loads(parameters, flag):
-            tile.flags[flag] = parameters.reset_value
+            holds.load(tile, flag, parameters.reset_value)
     restart_sides(parameters, tile)
     tile.fence_count += parameters.increment
     return True

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
-from darwinn_sim.kernel import clocks, order, shadow, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, order, shadow, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import WideToNarrow
 from darwinn_sim.units import memories, narrow_to_wide
@@ -103,7 +103,7 @@ def advance(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Wi
         written = step(unit, parameters)
         thread = clocks.unit(tile.number, TileUnit.WIDE_TO_NARROW)
         order.counts(core, thread, clocks.tile_flag(tile.number, flag(parameters)), written)
-        tile.flags[flag(parameters)] += written
+        holds.grow(tile, flag(parameters), written)
         moved = True
     if not unit.first.done:
         state.fail(core, state.FAULT_WORD_COUNT, parameters.pc, tile.number, 0)
@@ -123,7 +123,7 @@ def _is_open(
             return False
         obstacle = sync.obstacle_of(unit, parameters.watchers, tile.flags, side)
         if obstacle:
-            tile.holds[TileUnit.WIDE_TO_NARROW] = obstacle
+            holds.wait(tile, TileUnit.WIDE_TO_NARROW, obstacle)
             return False
         order.passes(
             core,

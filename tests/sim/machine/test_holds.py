@@ -9,12 +9,14 @@ from darwinn_sim.device.chip import Chip
 from darwinn_sim.device.run import ProgramRun
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.kernel import holds
 from darwinn_sim.machine import schedule
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.machine.observer import Wanted
 from hypothesis import event, given
 from hypothesis import strategies as st
+
+NOTES = ("held", "obstacles", "waiting")
+"""What a tile notes of who is not to be asked."""
 
 
 class AskingRun(ProgramRun):
@@ -24,14 +26,14 @@ class AskingRun(ProgramRun):
         reason = super()._run_chip()
         if reason in schedule.SETTLES:
             work, before = int(self.core["work"]), self._contents()
-            self.tiles["holds"], self.tiles["awake"] = holds.FREE, 1
+            self.tiles["held"], self.tiles["awake"] = 0, 1
             assert super()._run_chip() == reason
             assert int(self.core["work"]) == work
             assert self._contents() == before
         return reason
 
     def _contents(self) -> dict[str, bytes]:
-        names = set(self.tiles.dtype.names or ()) - {"holds", "awake"}
+        names = set(self.tiles.dtype.names or ()) - {*NOTES, "awake"}
         return {name: self.tiles[name].tobytes() for name in names}
 
 
