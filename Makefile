@@ -114,8 +114,9 @@ rtl-nightly: $(READY)  ## Run thousands of random programs and instructions on t
 	@$(if $(SEED),DARWINN_NIGHTLY_SEED=$(SEED)) \
 	    $(BIN)/python -m pytest -n $(WORKERS) -m nightly tests/rtl
 
+# ONLY=NAME tries one of them.
 rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
-	@$(BIN)/python tests/support/mutations.py
+	@$(BIN)/python tests/support/mutations.py $(ONLY)
 
 # docs/rtl.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER RECORD=1
 # ARGS="--near".

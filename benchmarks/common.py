@@ -25,8 +25,12 @@ _R = TypeVar("_R")
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """Options of a measurement that is repeated: the best of N counts."""
-    options = argparse.ArgumentParser(description=description)
-    options.add_argument("--repeat", type=int, default=5, metavar="N")
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--repeat", type=int, default=5, metavar="N", help="the best of N counts (%(default)s)"
+    )
     return options
 
 

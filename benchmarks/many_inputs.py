@@ -132,6 +132,9 @@ def main() -> int:
     wrong = 0
     for name in chosen.models:
         path = Path(name) if Path(name).exists() else compiled(name)
+        if not path.exists():
+            print(f"no model {name}: neither a file, nor {path}", file=sys.stderr)
+            return 2
         result = alone(measure, path, chosen.inputs, chosen.repeat)
         if isinstance(result, str):
             print(f"{name:50} not lifted: {result}")

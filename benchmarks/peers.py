@@ -93,7 +93,8 @@ simulation.run_scale(top_path="out")
 
 _HEAD = """# Beside other tools
 
-Written by `python -m benchmarks.peers --write` (which says how to install the others) on {machine}.
+Written by `python -m benchmarks.peers --tools TOOLS/bin --write benchmarks/peers.md` (`--help`
+says how to install the others) on {machine}.
 Cycles are of each tool's own chip, so they are no race: the columns show which question a tool
 answers, and how long it takes.
 

@@ -1,6 +1,6 @@
 """Seconds and bytes of a Perfetto timeline of a real model, with their bounds.
 
-    python -m benchmarks.timeline
+    python -m benchmarks.timeline [--repeat N]
 
 Reads the model from the folder that DARWINN_CORPUS names. Measured is the whole way from the file
 to the bytes of the trace: timing with spans, memory in use, and writing. Exits with 1 if a bound is
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.common import compiled, machine, seconds_of
+from benchmarks.common import compiled, machine, parser, seconds_of
 
 MODEL = "mobilenet_v1_1.0_224_quant_embedding_extractor"
 SECONDS = 5.0
@@ -22,6 +22,7 @@ def main() -> int:
     from darwinn_testbench.profile.profile import profile
     from darwinn_testbench.profile.timeline import to_perfetto
 
+    options = parser(__doc__).parse_args()
     path = compiled(MODEL)
     print(machine())
     sizes: list[int] = []
@@ -30,7 +31,7 @@ def main() -> int:
         sizes.append(len(to_perfetto(profile(path).figures["profile"].profiled.timing)))
 
     # The first run reads the compiled kernels from the cache, or fills it.
-    _, *seconds = seconds_of(write, 4)
+    _, *seconds = seconds_of(write, 1 + options.repeat)
     best, size = min(seconds), sizes[-1]
     kept = best <= SECONDS and size <= BYTES
     print(

@@ -144,7 +144,8 @@ def table() -> str:
         says = "; ".join(dict.fromkeys(each.says for each in every))
         how = f"{first.bound} cycles" if first.bound else "always"
         given = "; ".join(filter(None, map(_given, proofs)))
-        lines.append(f"| `{first.wrapper}` | `{first.module}` | {says} | {how} | {given} |")
+        word = first.wrapper.removesuffix("_proof")
+        lines.append(f"| `{word}` | `{first.module}` | {says} | {how} | {given} |")
     return "\n".join(lines)
 
 

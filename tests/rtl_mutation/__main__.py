@@ -173,6 +173,9 @@ class Campaign:
         self._jobs: int = options.jobs
         self._near: bool = options.near
         self._proofs_alone: bool = options.proofs
+        self._fresh: bool = options.fresh
+        self.known = 0
+        """Of those judged: how many were known."""
 
     def judged(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
         """Outcomes of the mutants, as far as there is time: what is known first."""
@@ -182,6 +185,7 @@ class Campaign:
             if known is None:
                 left.append(mutant)
             else:
+                self.known += 1
                 yield known
         unproved = []
         for number, (mutant, by, seconds) in enumerate(self._proofs(left), 1):
@@ -214,6 +218,8 @@ class Campaign:
 
     def _known(self, mutant: Mutant) -> Outcome | None:
         """What was found before, if it would be found again."""
+        if self._fresh:
+            return None
         key = self._project.key(mutant)
         recorded = self._record.get(key)
         known = self._kept.get(key) or (
@@ -359,15 +365,24 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--proofs", action="store_true", help="ask the proofs of the gate alone")
     options.add_argument("--record", action="store_true", help=f"keep catches in {RECORD.name}")
     options.add_argument(
+        "--fresh",
+        action="store_true",
+        help="ask again what is known of an earlier call or recorded",
+    )
+    options.add_argument(
         "--every", action="store_true", help="every mutant of a place, not one that is drawn"
     )
     options.add_argument("--list", action="store_true", help="say which there are, and try none")
     options.add_argument("--seconds", type=float, metavar="S", help="begin none after so long")
     options.add_argument("--jobs", type=int, default=1, metavar="N", help="at a time")
     options.add_argument(
-        "--out", type=Path, default=ROOT / "build" / "rtl-mutation", metavar="FOLDER"
+        "--out",
+        type=Path,
+        default=ROOT / "build" / "rtl-mutation",
+        metavar="FOLDER",
+        help="keeps what is found, so that the next call goes on (build/rtl-mutation)",
     )
-    options.add_argument("--json", action="store_true")
+    options.add_argument("--json", action="store_true", help="print what came out as JSON")
     found = options.parse_args(arguments)
     if found.jobs < 1 or found.mutants < 1:
         options.error("there is at least one job and one mutant")
@@ -382,6 +397,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     project = Project.read()
     argued = equivalents(EQUIVALENTS, project.mutants)
     sample = project.sample(options)
+    if not sample:
+        print(f"rtl-campaign: no mutant has {' or '.join(options.only)} in it", file=sys.stderr)
+        return 2
     same = {each for each in sample if any(entry.matches(each) for entry in argued)}
     if options.list:
         for each in sample:
@@ -395,6 +413,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judged = all_judged(sample, outcomes, same)
     places = len(drawn(project.mutants, options.seed))
     found = report(judged, project.sources, options.seed, places, EQUIVALENTS, as_json=options.json)
+    if campaign.known and not options.json:
+        print(f"{campaign.known} of them were known before; --fresh asks them again")
     left = unjudged(sample, judged)
     if left and not options.json:
         print(f"{sum(left.values())} drawn ones are not judged, so the shares are too good:")

@@ -134,6 +134,9 @@ def _body(report: Report[EvaluationRow], labels: Labels) -> Sequence[RenderableT
     rows = worst(report.rows)[:_SHOWN]
     if rows:
         parts += ["", table(page.worst_columns(labels), rows)]
+    known, tasks = report.figures["taken_from_journal"], report.figures["tasks"]
+    if known:
+        parts.append(f"{known:,} of {tasks:,} tasks were finished earlier; --fresh does them again")
     failed = [row for row in report.rows if row.verdict is not Verdict.PASS]
     parts += [wrapped(f"{row.name}: {row.message}") for row in failed[:_SHOWN]]
     if len(failed) > _SHOWN:

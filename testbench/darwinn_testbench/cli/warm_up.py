@@ -26,7 +26,8 @@ Parts = Annotated[
     argument(
         "PART...",
         "function: what the chip computes (run, verify and most others); time: how long it takes "
-        "(cycles, profile, report); hazards: for --hazards. All by default.",
+        "(cycles, profile, report); hazards: for --hazards; lifted: many inputs at once. All by "
+        "default, which takes about three minutes of processor time.",
     ),
 ]
 

@@ -30,7 +30,7 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
     The workers need this package, and must see the files under the same paths.
 
     Raises:
-        InputError: Dask is not installed, no scheduler answers, or it went away.
+        InputError: Dask is not installed, no scheduler answers, it has no worker, or it went away.
     """
     try:
         import distributed
@@ -43,6 +43,13 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
     except (OSError, ValueError) as error:
         raise InputError(f"--scheduler {address}: {error}") from None
     with client:
+        try:
+            client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        except TimeoutError:
+            raise InputError(
+                f"--scheduler {address}: no worker has joined it within {_CONNECT_SECONDS} s; "
+                f"start one: dask worker {address} --nthreads 1"
+            ) from None
         threads = max(1, sum(client.nthreads().values()))
         together = max(1, min(_TOGETHER, len(tasks) // (_SHARES * threads)))
         waiting = iter(tasks)

@@ -280,6 +280,7 @@ def build(design: Design) -> Path:
     with locked(folder), (folder / "build.log").open("w") as output:
         packages, top = _sources_around(design, folder)
         program = folder / "verilated" / design.top
+        _say_if_new(program)
         blocks = _blocks(design, packages, folder, output, program)
         _verilate(
             *("--exe", "--vpi", "--prefix", "Vtop", "--top-module", design.top, "-o", design.top),
@@ -320,6 +321,7 @@ def library(design: Design) -> Path:
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with locked(folder), log.open("w") as output:
         packages, top = _sources_around(design, folder)
+        _say_if_new(path)
         blocks = _blocks(design, packages, folder, output, path)
         _verilate(
             *("--exe", "--top-module", design.top, "-o", str(path)),
@@ -333,6 +335,17 @@ def library(design: Design) -> Path:
             output=output,
         )
     return path
+
+
+def _say_if_new(product: Path) -> None:
+    """What takes so long, where it is done for the first time."""
+    if not product.exists():
+        print(
+            f"building {product.name} from SystemVerilog (once): one to three minutes of processor "
+            "time",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _sources_around(design: Design, folder: Path) -> tuple[list[Path], Path]:

@@ -105,7 +105,9 @@ def test_the_test_in_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     from darwinn_testbench.rtl.chip.environment import DESIGN
 
     chapter = PAGE.read_text().partition("### The whole chip\n")[2].partition("\n#")[0]
-    (test,) = re.findall(r"```python\n(.*?)```", chapter, re.DOTALL)
+    test, how = re.findall(r"```python\n(.*?)```", chapter, re.DOTALL)
+    compile(how, str(PAGE), "exec")
+    assert 'simulate(DESIGN, "my_test", "MyTest"' in how
     (tmp_path / "my_chip_test.py").write_text(test)
     monkeypatch.syspath_prepend(tmp_path)
     run(DESIGN, "my_chip_test", "MyTest", tmp_path / "work", seed=SEED)

@@ -68,6 +68,14 @@ def test_signals_within_are_not_seen_otherwise(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+def test_it_leaves_waves_if_that_is_asked_for(tmp_path: Path) -> None:
+    require_toolchain(waves=True)
+    assert perform(tmp_path, options=", waves=True") == ""
+    assert (tmp_path / "work" / "harness-reads_activations.fst").stat().st_size > 0
+    assert (tmp_path / "work" / "harness-reads_activations.gtkw").exists()
+
+
+@pytest.mark.nightly
 def test_it_runs_in_the_program_of_cocotb(tmp_path: Path) -> None:
     assert perform(tmp_path, OWN, ", stock_main=True") == ""
     assert "AssertionError" in perform(tmp_path, OWN)

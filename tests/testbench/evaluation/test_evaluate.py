@@ -308,6 +308,9 @@ def test_the_command_tells_it(folder: Path, capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().out
     assert "top-1" in shown and "LiteRT says" in shown
     assert "<img" in (folder / "page.html").read_text()
+    assert "earlier" not in shown
+    assert run_command_line(words) == 0
+    assert "2 of 2 tasks were finished earlier" in capsys.readouterr().out
     assert run_command_line([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["chip_accuracy"] == {

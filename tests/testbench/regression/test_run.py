@@ -443,6 +443,19 @@ def scheduler() -> Iterator[str]:
         yield dask.scheduler_address
 
 
+def test_a_cluster_without_workers_is_said(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing would come, and nothing would be said."""
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as dask,
+        pytest.raises(InputError, match=r"no worker has joined it.*dask worker inproc:"),
+    ):
+        regress(folder / "nightly.toml", tmp_path, scheduler=dask.scheduler_address)
+
+
 def test_a_cluster_does_the_same(folder: Path, tmp_path: Path, scheduler: str) -> None:
     report = regress(folder / "nightly.toml", tmp_path, scheduler=scheduler)
     assert [row.verdict for row in report.rows] == [Verdict.PASS] * 4 + [Verdict.BAD_INPUT]
