@@ -149,6 +149,8 @@ class Accelerator:
         """How often the chip was powered up: its memories are lost when this grows."""
         self.runs = 0
         """How many programs it has been given to run."""
+        self.preloads = 0
+        """How often :meth:`preload_wide` has changed its memories."""
         self.power_up()
 
     def power_up(self) -> None:
@@ -201,6 +203,7 @@ class Accelerator:
         first, last = row * chip.ROW_BYTES, row * chip.ROW_BYTES + len(data)
         if not 0 <= tile < chip.TILES or not 0 <= first < last <= chip.WIDE_ROWS * chip.ROW_BYTES:
             raise ValueError(f"{len(data)} bytes from row {row} on do not fit wide memory")
+        self.preloads += 1
         self.chip.tiles[tile]["wide"].view(np.uint8)[first:last] = np.frombuffer(data, np.uint8)
         self.chip.tiles[tile]["wide_written"].view(np.uint8)[first:last] = 1
 

@@ -46,12 +46,12 @@ class Slots:
 
     def reserve(self, numbers: Numbers32) -> int:
         """Slots of an input, for as long as the program runs."""
-        # Numbers of inputs follow each other, and need not begin with a block.
+        # Numbers of inputs follow each other, and begin with a block.
         begin = int(numbers[0]) - CONSTANTS
-        first = self.total + begin % BLOCK
+        first = self.total
         blocks = np.arange(begin // BLOCK, -(-(begin + len(numbers)) // BLOCK))
-        self._of[blocks] = first - begin % BLOCK + BLOCK * np.arange(len(blocks))
-        self.total = first - begin % BLOCK + BLOCK * len(blocks)
+        self._of[blocks] = first + BLOCK * np.arange(len(blocks))
+        self.total = first + BLOCK * len(blocks)
         return first
 
     def of(self, numbers: Numbers32) -> Numbers32:

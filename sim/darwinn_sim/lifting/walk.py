@@ -156,8 +156,9 @@ class _Walk:
         for layer in executable.input_layers:
             size = layer_bytes(layer) * batches_of(executable)
             self._inputs[layer.name] = np.arange(first, first + size)
-            first += size
-        self._first = -(-first // identities.BLOCK) * identities.BLOCK
+            # A block has one maker: the next layer begins another one.
+            first = -(-(first + size) // identities.BLOCK) * identities.BLOCK
+        self._first = first
 
     def walked(self) -> Walked:
         """All runs."""
@@ -189,7 +190,7 @@ class _Walk:
             joined.add(*recorder.all(), recorder.operations(), sent, _BITS * run)
             run += 1
         assert joined is not None
-        joined.identify()
+        joined.identify(number + CONSTANTS)
         return Walked(
             self._program,
             joined.executions,
@@ -336,11 +337,14 @@ class _Joined:
         octets = np.ascontiguousarray(distinct).view(np.uint8).reshape(-1)
         codes.add_octets(self.distinct.reshape(-1), octets, shift)
 
-    def identify(self) -> None:
-        """Replace codes by numbers, when all runs are there."""
+    def identify(self, numbers: int) -> None:
+        """Replace codes by numbers, which are below ``numbers``, when all runs are there."""
         coded = (self.operands, self.words, self.distinct.reshape(-1), *self.outputs.values())
         for each in coded:
             codes.identify(each, CONSTANTS)
+            if each.view(np.uint32).max(initial=0) >= numbers:
+                # As of memory of the host around a buffer, which lies elsewhere in each run.
+                raise NotLifted("it takes bytes that are another's in each run")
         begin = len(self.rows) - len(_ROWS) * len(self.executions)
         for k, name in enumerate(_ROWS):
             first = begin + k * len(self.executions)

@@ -318,11 +318,12 @@ def _may_send(machine: Machine, index: int, transfer: Transfer) -> bool:
         return _reached(machine, index, halted, transfer.number) and _has_come(
             machine, index, machine.clock[0].now - 1
         )
-    if machine.rates[0].link_on_request and not _reached(
-        machine, index, _CHIP + stations.INPUTS_ISSUED, station.taken + 1
-    ):
-        return False
-    if not _has_come(machine, index, transfer.issued):
+    asked = -1
+    if machine.rates[0].link_on_request:
+        if not _reached(machine, index, _CHIP + stations.INPUTS_ISSUED, station.taken + 1):
+            return False
+        asked = transfer.issued
+    if not _has_come(machine, index, asked):
         return False
     size = min(machine.rates[0].link_word_bytes, transfer.size - station.words)
     room_from = machine.reserved[stations.STREAMS, transfer.kind] + size

@@ -9,11 +9,13 @@ for other processes, which use it from their second inference on.
 from __future__ import annotations
 
 import multiprocessing
+import operator
 import os
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.limits import limits
@@ -70,15 +72,21 @@ class Ahead:
         self._plain = self._alone = self._more = 0
         self._last: tuple[Octets, RunResult] | None = None
         self._program: LiftedProgram | None = None
-        self._at = self._before = (0, 0)
+        self._at = self._before = (0, 0, 0)
         self._times = 0
         self._looked = False
         self._made: deque[tuple[Octets, Octets, float]] = deque()
         self.lifted = Lifted()
 
     def expect(self, sets: Sequence[TensorMap] | int) -> None:
-        """Inferences on ``sets`` follow, in this order, or as many on inputs that nobody knows."""
-        self._expected, self._more = ((), sets) if isinstance(sets, int) else (sets, 0)
+        """Inferences on ``sets`` follow, in this order, or as many on inputs that nobody knows.
+
+        Raises:
+            TypeError: it is neither a sequence nor a whole number.
+        """
+        self._expected, self._more = (
+            (sets, 0) if isinstance(sets, Sequence) else ((), operator.index(sets))
+        )
         self._next = 0
         self._made.clear()
 
@@ -86,6 +94,10 @@ class Ahead:
         """What an inference on these inputs gives, and seconds; None if it has to be run."""
         if self._last is None or self.lifted.reason:
             return None
+        if self._made and self._at != self._now:
+            # Somebody else has used the chip: what runs give now may be something else.
+            self._next -= len(self._made)
+            self._made.clear()
         if not self._made:
             self._make(inputs)
         if self._made and self._made[0][0] == inputs:
@@ -94,19 +106,19 @@ class Ahead:
             outputs, seconds = self._make_one(inputs)
         else:
             return None
-        alone, model = self._at == self._now, self._model.compiled
+        model, last = self._model.compiled, self._last[1]
         self._accelerator.defer(model.inference, inputs, model.number)
-        if alone:
-            self._at = self._now
+        self._at = self._now
         self.lifted = replace(self.lifted, inferences=self.lifted.inferences + 1)
-        return replace(self._last[1], outputs=dict(outputs), tapped=[]), seconds
+        return _copied(last, dict(outputs)), seconds
 
     def ran(self, inputs: Octets, result: RunResult) -> None:
         """An inference has been run."""
         self._plain += 1
         if result.stopped or result.incomplete:
             self._give_up("its program stops before its end")
-        self._last = inputs, result
+        # A copy: the result is the caller's, who may write into it.
+        self._last = inputs, _copied(result, dict(result.outputs))
         self._require_alone(self._before)
         self._alone += 1
         self._at = self._now
@@ -118,13 +130,22 @@ class Ahead:
         self._before = self._now
 
     @property
-    def _now(self) -> tuple[int, int]:
-        return self._accelerator.power_ups, self._accelerator.runs
+    def _now(self) -> tuple[int, int, int]:
+        chip = self._accelerator
+        return chip.power_ups, chip.runs, chip.preloads
 
     def _is_next(self, inputs: Octets) -> bool:
-        if self._next >= len(self._expected):
-            return False
-        return self._model.to_device(self._expected[self._next]) == inputs
+        return next(self._following(), None) == inputs
+
+    def _following(self) -> Iterator[Octets]:
+        """Inputs of those that are expected next, up to one that is none: who makes that inference
+        is told."""
+        for k in range(self._next, len(self._expected)):
+            try:
+                octets = self._model.to_device(self._expected[k])
+            except Exception:
+                return
+            yield octets
 
     def _give_up(self, reason: str) -> None:
         self._expected, self._program = (), None
@@ -132,14 +153,15 @@ class Ahead:
 
     def _is_lifted(self, worth: bool) -> bool:
         """Whether the program is lifted: it is if it is ``worth`` it; what another session has
-        lifted is looked for once in any case."""
+        lifted is looked for once in any case. An inference has to have been run since somebody
+        else has used the chip: what is lifted is compared with it."""
         self._require_alone(self._now)
-        if self._program is None and (worth or not self._looked):
+        if self._program is None and self._alone and (worth or not self._looked):
             self._looked = True
             self._find(worth)
         return self._program is not None
 
-    def _require_alone(self, at: tuple[int, int]) -> None:
+    def _require_alone(self, at: tuple[int, int, int]) -> None:
         """Forget what follows from the memories of the chip, if somebody else has used it since:
         they may hold other parameters."""
         if self._at != at:
@@ -155,14 +177,13 @@ class Ahead:
         assert self._program is not None
         threads = _threads()
         count = self._program.inputs_at_once(left, limits().memory // _SHARE, threads)
-        sets = self._expected[self._next : self._next + count]
-        octets = [self._model.to_device(each) for each in sets]
+        octets = list(islice(self._following(), count))
         begin = time.perf_counter()
         found = self._program.run(octets, threads)
-        seconds = (time.perf_counter() - begin) / count
+        seconds = (time.perf_counter() - begin) / len(octets)
         pairs = zip(octets, found, strict=True)
         self._made.extend((each, outputs, seconds) for each, outputs in pairs)
-        self._next += count
+        self._next += len(octets)
 
     def _make_one(self, inputs: Octets) -> tuple[Octets, float]:
         """An inference that was not expected."""
@@ -211,6 +232,18 @@ class Ahead:
         return all(
             tensors[0][name].tobytes() == each.tobytes() for name, each in tensors[1].items()
         )
+
+
+def _copied(result: RunResult, outputs: dict[str, bytes]) -> RunResult:
+    """The same with ``outputs``, lists and dicts of its own, and nothing that was tapped."""
+    return replace(
+        result,
+        outputs=outputs,
+        transfers=list(result.transfers),
+        interrupts=list(result.interrupts),
+        statistics=dict(result.statistics),
+        tapped=[],
+    )
 
 
 def _threads() -> int:

@@ -241,9 +241,9 @@ class Session:
     ) -> Inference:
         self.prepare()
         inputs = self.model.to_device({**self.states, **tensors})
-        ahead = self._ahead if self._may_be_lifted and not (until or taps) else None
+        ahead = self._ahead if self._may_be_lifted and not until else None
         if ahead is not None:
-            if (made := ahead.take(inputs)) is not None:
+            if not taps and (made := ahead.take(inputs)) is not None:
                 return Inference(self.model.from_device(made[0].outputs), *made)
             ahead.begins()
         begin = time.perf_counter()

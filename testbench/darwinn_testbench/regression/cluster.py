@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from itertools import islice
@@ -56,8 +57,12 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
         futures: dict[Any, list[Work[Result]]] = {}
 
         def submitted(some: list[Work[Result]]) -> Any:
-            key = f"darwinn-{some[0].key}-{len(some)}"
-            future = client.submit(_perform_each, some, limits(), key=key, retries=0)
+            # Of all that it depends on: what a cluster is asked for twice by one name, by whomever,
+            # it does once.
+            allowed = limits()
+            text = " ".join([str(allowed), *(task.key for task in some)])
+            key = f"darwinn-{hashlib.sha256(text.encode()).hexdigest()}"
+            future = client.submit(_perform_each, some, allowed, key=key, retries=0)
             futures[future] = some
             return future
 

@@ -54,5 +54,7 @@ def resume(
         for done, outcome in enumerate(perform(left) if left else (), known + 1):
             journal.append(outcome)
             progress(outcome.name, done, len(tasks))
-        outcomes = (journal.outcome(task.key) for task in tasks)
-        return Resumed(tuple(outcome for outcome in outcomes if outcome is not None), known)
+        outcomes = (
+            journal.outcome(task.key) or task.failed("no outcome of it came back") for task in tasks
+        )
+        return Resumed(tuple(outcomes), known)

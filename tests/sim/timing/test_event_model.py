@@ -537,6 +537,15 @@ def test_a_slower_link_is_waited_for_as_such() -> None:
     assert slow.waiting()[Cause.INSTRUCTION_FETCH] > 0
 
 
+@pytest.mark.parametrize("on_request", [True, False])
+@pytest.mark.parametrize("cycles", [9, 2000])
+def test_what_nobody_asks_for_is_not_late(cycles: int, *, on_request: bool) -> None:
+    """A host that pushes is not waited for as one that reads for the chip."""
+    program, sizes = sample("dense")
+    link = host_of(1.7, 13.7, on_request=on_request)
+    assert compare(program, sizes, chip_of(read_cycles=cycles), link) is not None
+
+
 def test_transfers_are_those_of_the_program_and_in_order() -> None:
     program, sizes = sample("dense")
     result = timing.simulate_program(program, sizes, host=LINK)

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_formats import darwinn
+from darwinn_formats.darwinn import CompiledModel
+from darwinn_sim import chip
 from darwinn_sim.lifting import kept
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.machine.examine import Tap
 from darwinn_testbench.chip import ahead
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import random_inputs
-from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.model import bind_model, open_models
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.comparison.verify import verify
@@ -154,6 +156,104 @@ def test_another_model_on_the_chip_changes_nothing(dense: Callable[[int], Path])
         for one, other in zip(sessions, alone, strict=True):
             found, wanted = one.infer(each).outputs, other.infer(each).outputs
             assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_is_put_into_wide_memory_counts(dense: Callable[[int], Path], known: bool) -> None:
+    """From the next inference on, whether its outputs have been made before or not."""
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    plain, session = Session(model, lifts=False), Session(model)
+    session.expect(sets if known else 1000)
+    before = outputs(session, sets[:5])
+    assert before == outputs(plain, sets[:5])
+    assert session.lifted is not None
+    for each in (plain, session):
+        for tile in range(chip.TILES):
+            data = np.random.default_rng(tile).bytes(64 * chip.ROW_BYTES)
+            each.accelerator.preload_wide(tile, 0, data)
+    wanted = outputs(plain, sets[:5])
+    assert wanted != before
+    assert outputs(session, sets[:5]) == wanted
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_another_model_has_overwritten_counts(
+    dense: Callable[[int], Path], known: bool
+) -> None:
+    """Parameters that no program caches are there once, until a program overwrites them."""
+    model, other = (open_models(dense(seed))[0] for seed in (0, 1))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    first = Session(model)
+    first.prepare()
+    tiles = first.accelerator.chip.tiles
+    preloads = [Preload(tile, 0, tiles[tile]["wide"].tobytes()) for tile in range(chip.TILES)]
+    bare = bind_model(CompiledModel(model.compiled.inference, None, "bare"), {})
+    found = []
+    for lifts in (False, True):
+        device = Device(preloads=preloads)
+        session, beside = (Session(each, device=device, lifts=lifts) for each in (bare, other))
+        session.expect(sets if known else 1000)
+        made = outputs(session, sets[:5])
+        outputs(beside, sets[:2])
+        found.append([*made, *outputs(session, sets[:9])])
+    assert found[0][:5] != found[0][5:10]
+    assert found[1] == found[0]
+    assert session.lifted is not None and not session.lifted.reason
+
+
+def test_what_is_no_input_fails_when_its_turn_comes(dense: Callable[[int], Path]) -> None:
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    wanted = outputs(Session(model, lifts=False), sets)
+    for place in (0, 1, 5):
+        session = Session(model)
+        session.expect([*sets[:place], {}, *sets[place:]])
+        assert outputs(session, sets[:place]) == wanted[:place]
+        with pytest.raises(KeyError):
+            session.infer({})
+        assert outputs(session, sets[place:]) == wanted[place:]
+
+
+def test_how_many_are_expected_is_a_whole_number_of_any_kind(
+    dense: Callable[[int], Path],
+) -> None:
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=3)
+    session = Session(model)
+    session.expect(np.int64(1000))  # type: ignore[arg-type]
+    outputs(session, sets)
+    assert session.lifted is not None and session.lifted.inferences == 2
+    for wrong in (1000.0, None, iter(sets)):
+        with pytest.raises(TypeError):
+            session.expect(wrong)  # type: ignore[arg-type]
+
+
+def test_a_result_is_the_callers(dense: Callable[[int], Path]) -> None:
+    """Who writes into one changes neither what is compared nor what is given later."""
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=4)
+    plain, session = Session(model, lifts=False), Session(model)
+    session.expect(1000)
+    for each in sets:
+        found, wanted = session.infer(each).result, plain.infer(each).result
+        assert found.outputs == wanted.outputs
+        assert found.statistics == wanted.statistics
+        assert len(found.transfers) == len(wanted.transfers)
+        for part in (found.outputs, found.statistics, found.transfers, found.interrupts):
+            part.clear()
+
+
+def test_a_tap_is_no_other_program(dense: Callable[[int], Path]) -> None:
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=9)
+    plain, session = Session(model, lifts=False), Session(model)
+    session.expect(1000)
+    for each in sets:
+        assert outputs(session, [each]) == outputs(plain, [each])
+        session.infer(each, taps=[Tap.parse("layer:0")])
+    assert session.lifted is not None and not session.lifted.reason
+    assert session.lifted.inferences == len(sets) - 1
 
 
 def test_reports_are_the_same_but_for_seconds(

@@ -22,7 +22,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression import cluster, manifest, pool
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.manifest import Case
-from darwinn_testbench.regression.resume import JOURNAL
+from darwinn_testbench.regression.resume import JOURNAL, resume
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import Outcome, Task, outcome_of, tasks_of
 from darwinn_testbench.report import Verdict
@@ -381,6 +381,29 @@ def test_a_worker_that_fails_fails_only_the_task_that_it_was(
     failed = [seed for seed, each in found.items() if each.verdict is not Verdict.PASS]
     assert sorted(failed) == list(range(3, 40, 7))
     assert found[3].message == "the worker failed: MemoryError: no more"
+
+
+def test_two_who_ask_a_cluster_at_once_are_given_what_each_has_asked_for(
+    scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the first of the tasks that go together is the same one."""
+    monkeypatch.setattr(cluster, "_SHARES", 1)
+    case = Case(file="f", name="f")
+    tasks = [Passing(str(seed), case, "model", seed) for seed in range(3)]
+    one = cluster.perform_on_cluster([tasks[0], tasks[1]], scheduler)
+    assert next(one).seed == 0
+    other = cluster.perform_on_cluster([tasks[0], tasks[2]], scheduler)
+    assert [each.seed for each in other] == [0, 2]
+    assert [each.seed for each in one] == [1]
+
+
+def test_a_task_of_which_no_outcome_comes_back_has_failed(tmp_path: Path) -> None:
+    case = Case(file="f", name="f")
+    tasks = [Passing(str(seed), case, "model", seed) for seed in range(3)]
+    done = resume(tasks, Outcome, tmp_path, lambda left: (each.perform() for each in left[:2]))
+    verdicts = [each.verdict for each in done.outcomes]
+    assert verdicts == [Verdict.PASS, Verdict.PASS, Verdict.FAULT]
+    assert done.outcomes[2].message == "no outcome of it came back"
 
 
 PARENT = """
