@@ -6,16 +6,15 @@
 
 Each measure is the least processor time of N turns, in turn with a fixed calibration loop; what is
 compared is the ratio of both, with the last line of the same machine or, where there is none, of
-any. The sample's models need nothing, real ones DARWINN_CORPUS. --page FILE writes the record's
-page instead of measuring. Exits with 1 if a measure takes more than 1.1 times what the record says,
-after it was measured again.
+any. Real models need DARWINN_CORPUS, the RTL its toolchain (docs/rtl.md). --page FILE writes the
+record's page instead of measuring. A line of a busy machine is not appended (2). Exits with 1 if a
+measure takes more than 1.1 times what the record says, after it was measured again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,18 @@ from pathlib import Path
 from darwinn_testbench.report.files import write_result
 
 from benchmarks.common import alone, commit, machine, parser
-from benchmarks.record.history import ALLOWED, Change, Entry, Line, append, change, read
+from benchmarks.record.history import (
+    ALLOWED,
+    BUSY,
+    LOOP,
+    Change,
+    Entry,
+    Line,
+    append,
+    busier,
+    change,
+    read,
+)
 from benchmarks.record.measures import MEASURES, measured
 from benchmarks.record.page import page_of
 
@@ -34,20 +44,20 @@ HISTORY = Path(__file__).with_name("history.jsonl")
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser(__doc__)
-    options.formatter_class = argparse.RawDescriptionHelpFormatter
     options.add_argument("--append", action="store_true", help="keep it as a line of the record")
     options.add_argument("--only", default="", metavar="WORD", help="measures with this word")
-    options.add_argument("--history", type=Path, default=HISTORY, metavar="FILE")
+    options.add_argument(
+        "--history", type=Path, default=HISTORY, metavar="FILE", help="another record"
+    )
     options.add_argument("--page", metavar="FILE", help="write the page of the record")
-    options.add_argument("--json", action="store_true")
+    options.add_argument("--json", action="store_true", help="print every change as JSON")
     return options.parse_args(arguments)
 
 
 def changes(lines: Sequence[Line], here: str, only: str, repeat: int) -> Iterator[Change]:
     """Every measure beside the record; what seems to be lost is measured again."""
-    corpus = bool(os.environ.get("DARWINN_CORPUS"))
     for number, measure in enumerate(MEASURES):
-        if only not in measure.name or (measure.corpus and not corpus):
+        if only not in measure.name or not measure.can_be():
             continue
         found = _change(lines, here, number, repeat)
         if found.lost:
@@ -97,7 +107,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if options.append:
         entries = {each.name: each.entry for each in found}
-        append(options.history, Line(time.strftime("%Y-%m-%d"), commit(), here, entries))
+        busy = busier(lines, here, entries)
+        if busy > BUSY:
+            print(
+                f"this machine is busy: the calibration loop takes {busy:.1f} times what it took "
+                "for the last line; nothing was appended",
+                file=sys.stderr,
+            )
+            return 2
+        append(options.history, Line(time.strftime("%Y-%m-%d"), commit(), here, entries, LOOP))
     lost = [each.name for each in found if each.lost]
     if options.json:
         print(json.dumps({"machine": here, "lost": lost, "changes": [*map(asdict, found)]}))

@@ -12,6 +12,12 @@ import msgspec
 ALLOWED = 1.10
 """The most that a ratio may be of the one in the record."""
 
+LOOP = "one thread"
+"""Name of the calibration loop that is measured now (``measures.calibration``)."""
+
+BUSY = 1.3
+"""The most that the calibration loop may take of what it took, for a line to be kept."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -28,12 +34,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """When the project was measured, at what commit, on what machine, and what came out."""
+    """When the project was measured, at what commit, on what machine, and what came out.
+
+    ``loop`` names the calibration loop: what has another one cannot be compared.
+    """
 
     when: str
     commit: str
     machine: str
     measures: Mapping[str, Entry]
+    loop: str = "all threads"
 
 
 @dataclass(frozen=True)
@@ -78,9 +88,22 @@ def append(path: Path, line: Line) -> None:
         os.fsync(stream.fileno())
 
 
+def busier(lines: Sequence[Line], machine: str, entries: Mapping[str, Entry]) -> float:
+    """How many times the calibration loop takes what it took for the last line of this machine; 1
+    where there is none."""
+    same = [line for line in lines if line.machine == machine and line.loop == LOOP]
+    if not same:
+        return 1.0
+    now, then = (
+        min(each.calibration for each in measures.values())
+        for measures in (entries, same[-1].measures)
+    )
+    return now / then
+
+
 def change(lines: Sequence[Line], machine: str, name: str, entry: Entry) -> Change:
     """Beside the last one on this machine or, where there is none, on any."""
-    known = [line for line in lines if name in line.measures]
+    known = [line for line in lines if name in line.measures and line.loop == LOOP]
     same = [line for line in known if line.machine == machine]
     last = (same or known)[-1:]
     return Change(name, entry, last[0].measures[name] if last else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.common import compiled
 from benchmarks.speed import Action, disassembling, inferring, loading, viewing
@@ -52,6 +54,19 @@ def profiling(path: Path) -> Action:
     return lambda: profile(path)
 
 
+def inferring_in_rtl(path: Path) -> Action:
+    from darwinn_testbench.chip.inputs import random_inputs
+    from darwinn_testbench.chip.model import open_models
+    from darwinn_testbench.chip.session import Device, Session
+    from darwinn_testbench.rtl.chip.engine import RtlAccelerator
+
+    (model,) = open_models(path)
+    session = Session(model, device=Device(accelerator=RtlAccelerator()))
+    session.load_parameters()
+    (tensors,) = random_inputs(model.ports, seed=0, runs=1)
+    return lambda: session.infer(tensors)
+
+
 def of_many(inputs: int, path: Path) -> Action:
     """Runs of ``inputs`` inputs of a program that is lifted once."""
     from darwinn_sim.lifting.program import lift
@@ -69,28 +84,43 @@ def of_many(inputs: int, path: Path) -> Action:
     return lambda: [program.run(octets[k : k + at_once]) for k in range(0, inputs, at_once)]
 
 
+def has_corpus() -> bool:
+    return bool(os.environ.get("DARWINN_CORPUS"))
+
+
+def has_rtl_toolchain() -> bool:
+    from darwinn_testbench.rtl import toolchain
+
+    return not toolchain.missing()
+
+
+def always() -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Measure:
-    """``prepare`` sets up what is not measured, and returns what is."""
+    """``prepare`` sets up what is not measured, and returns what is; where it ``can_be`` done."""
 
     name: str
     prepare: Callable[[], Action]
-    corpus: bool = True
+    can_be: Callable[[], bool] = always
 
 
 def _real(name: str, model: str, prepare: Callable[[Path], Action]) -> Measure:
-    return Measure(name, lambda: prepare(compiled(model)))
+    return Measure(name, lambda: prepare(compiled(model)), has_corpus)
 
 
 _V1 = "mobilenet_v1_1.0_224_quant_embedding_extractor"
 _V2 = "mobilenet_v2_1.0_224_quant"
 
 MEASURES = (
-    Measure("sample: load", sample(loading), corpus=False),
-    Measure("sample: inference", sample(inferring), corpus=False),
-    Measure("sample: cycles", sample(counting_cycles), corpus=False),
-    Measure("sample: verify", sample(verifying), corpus=False),
-    Measure("sample: profile", sample(profiling), corpus=False),
+    Measure("sample: load", sample(loading)),
+    Measure("sample: inference", sample(inferring)),
+    Measure("sample: cycles", sample(counting_cycles)),
+    Measure("sample: verify", sample(verifying)),
+    Measure("sample: profile", sample(profiling)),
+    Measure("sample: inference in RTL", sample(inferring_in_rtl), has_rtl_toolchain),
     _real("mobilenet_v2: load", _V2, loading),
     _real("mobilenet_v2: disassembly", _V2, disassembling),
     _real("dense_1024: inference", "dense_1024", inferring),
@@ -137,6 +167,11 @@ def turns(action: Action, repeat: int) -> Iterator[tuple[float, float]]:
 
 
 def measured(number: int, repeat: int) -> tuple[float, float]:
-    """Least processor seconds of the calibration loop and of measure ``number``."""
+    """Least processor seconds of the calibration loop and of measure ``number``.
+
+    By one thread: those of the library of matrices wait for each other where the machine is busy,
+    and that is processor time too. The loop took eight times as long.
+    """
+    threadpool_limits(1)
     loops, actions = zip(*turns(MEASURES[number].prepare(), repeat), strict=True)
     return min(loops), min(actions)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from darwinn_testbench.pages import Chart, Page, Section, Table, render
 
-from benchmarks.record.history import Line
+from benchmarks.record.history import ALLOWED, Line
 
 
 def page_of(lines: Sequence[Line]) -> bytes:
@@ -31,8 +31,8 @@ def _sections(lines: Sequence[Line]) -> Iterator[Section]:
     names = _names(lines)
     yield Section(
         "Over the commits",
-        "Each measure as a multiple of its first ratio to the calibration loop: below 1 is quicker "
-        "than at first.",
+        "Each measure as a multiple of its first ratio to the calibration loop on that machine: "
+        f"below 1 is quicker than at first. More than {ALLOWED:g} times the line before is a loss.",
         [_chart(lines, names)],
     )
     rows = [
@@ -67,16 +67,17 @@ def _ratio(line: Line, name: str) -> float | None:
 
 
 def _chart(lines: Sequence[Line], names: Sequence[str]) -> Chart:
-    rows: list[tuple[int, str, str, float]] = []
+    rows: list[tuple[int, str, str, str, float]] = []
     for name in names:
-        # Machines are not compared: each begins at 1.
-        first: dict[str, float] = {}
+        # Machines are not compared, nor calibration loops: each begins at 1.
+        first: dict[tuple[str, str], float] = {}
         for number, line in enumerate(lines):
             entry = line.measures.get(name)
             if entry is not None:
-                begin = first.setdefault(line.machine, entry.ratio)
-                rows.append((number, f"{line.when} {line.commit}", name, entry.ratio / begin))
-    place, label, measure, value = zip(*rows, strict=True)
+                begin = first.setdefault((line.machine, line.loop), entry.ratio)
+                label = f"{line.when} {line.commit}"
+                rows.append((number, label, name, line.machine, entry.ratio / begin))
+    place, labels, measure, machine, value = zip(*rows, strict=True)
     spec = {
         "height": 320,
         "mark": {"type": "line", "point": True},
@@ -89,12 +90,20 @@ def _chart(lines: Sequence[Line], names: Sequence[str]) -> Chart:
                 "scale": {"zero": False},
             },
             "color": {"field": "name", "type": "nominal", "title": None},
+            "strokeDash": {"field": "machine", "type": "nominal", "title": None},
             "tooltip": [
                 {"field": "name", "title": ""},
+                {"field": "machine", "title": "on"},
                 {"field": "label", "title": "at"},
                 {"field": "value", "title": "times its first", "format": ".3f"},
             ],
         },
     }
-    columns = {"place": place, "label": label, "name": measure, "value": value}
+    columns = {
+        "place": place,
+        "label": labels,
+        "name": measure,
+        "machine": machine,
+        "value": value,
+    }
     return Chart(spec, columns, label="each measure over the lines of the record")

@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.record import __main__ as command
-from benchmarks.record.history import ALLOWED, Change, Entry, Line, append, change, read
+from benchmarks.record.history import (
+    ALLOWED,
+    BUSY,
+    LOOP,
+    Change,
+    Entry,
+    Line,
+    append,
+    busier,
+    change,
+    read,
+)
 from benchmarks.record.measures import MEASURES
 from benchmarks.record.page import page_of
 
@@ -24,13 +35,16 @@ lines = st.builds(
     st.sampled_from(["", "abc1234"]),
     st.sampled_from([HERE, THERE]),
     st.dictionaries(st.sampled_from("abc"), entries),
+    st.sampled_from([LOOP, LOOP, "another loop"]),
 )
 
 
 def slow_change(known: list[Line], name: str, entry: Entry) -> Change:
-    """As the documents have it: the last of this machine, else the last of any."""
+    """As the documents have it: the last of this machine, else the last of any; of this loop."""
     best: Line | None = None
     for line in known:
+        if line.loop != LOOP:
+            continue
         if name in line.measures and (line.machine == HERE or not best or best.machine != HERE):
             best = line
     return Change(name, entry, best.measures[name] if best else None)
@@ -100,7 +114,7 @@ def test_a_loss_is_measured_again_before_it_fails(
     asked = ["--history", str(history)]
     assert command.main([*asked, "--append"]) == 0
     (line,) = read(history)
-    free = [measure.name for measure in MEASURES if not measure.corpus]
+    free = [measure.name for measure in MEASURES if measure.can_be()]
     assert dict(line.measures) == dict.fromkeys(free, Entry(1.0, 1.0))
     assert command.main(asked) == 0
 
@@ -119,6 +133,22 @@ def test_a_loss_is_measured_again_before_it_fails(
     sampled["sample: cycles"] = [1.5]
     assert command.main([*asked, "--only", "cycles"]) == 0
     assert len(read(history)) == 2
+
+
+def test_a_line_of_a_busy_machine_is_not_kept(
+    tmp_path: Path, sampled: dict[str, list[float]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = Line("2026-01-01", "abc", HERE, {"sample: load": Entry(1.0, 1 / (1.01 * BUSY))}, LOOP)
+    append(tmp_path / "history.jsonl", quiet)
+    assert command.main(["--history", str(tmp_path / "history.jsonl"), "--append"]) == 2
+    assert "busy: the calibration loop takes 1.3 times" in capsys.readouterr().err
+    assert read(tmp_path / "history.jsonl") == [quiet]
+    # Another machine, or calibration loop, has other figures.
+    assert (
+        change([replace(quiet, loop="another")], HERE, "sample: load", Entry(1, 1)).before is None
+    )
+    append(tmp_path / "history.jsonl", replace(quiet, machine=THERE))
+    assert busier([replace(quiet, machine=THERE)], HERE, quiet.measures) == 1
 
 
 def test_nothing_to_measure_or_to_draw_is_said(tmp_path: Path, sampled: dict[str, Any]) -> None:

@@ -33,20 +33,21 @@ _log = logging.getLogger(__name__)
 def kept(accelerator: Accelerator, executable: Executable) -> LiftedProgram | None:
     """What was lifted of ``executable`` on a chip that held what this one holds; None if nothing
     was, or it cannot be read."""
-    path = _path(executable)
+    path, device = _path(executable), accelerator.chip
     try:
         check_folder(path.parent)
         program = pickle.loads(read_whole(path))
+        fits = isinstance(program, LiftedProgram) and program.foundation.holds(
+            device.tiles, device.core_array
+        )
     except FileNotFoundError:
         return None
-    except (OSError, Unusable) as error:
-        _log.warning("lifted program: %s; it is lifted again", error)
+    except Exception as error:
+        # What is no pickle of ours may raise anything.
+        _log.warning("lifted program: %s: %s; it is lifted again", type(error).__name__, error)
         return None
     used(path.parent)
-    device = accelerator.chip
-    if not isinstance(program, LiftedProgram):
-        return None
-    return program if program.foundation.holds(device.tiles, device.core_array) else None
+    return program if fits else None
 
 
 def keep(executable: Executable, program: LiftedProgram) -> None:

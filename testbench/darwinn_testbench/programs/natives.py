@@ -33,6 +33,17 @@ def load_natives(name: str) -> Natives:
     return natives
 
 
+def source_of(name: str) -> str | None:
+    """The file of such a module, which is not executed; None if there is none."""
+    if name.endswith(".py"):
+        return name
+    try:
+        specification = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    return None if specification is None else specification.origin
+
+
 def _from_file(path: Path) -> ModuleType:
     specification = importlib.util.spec_from_file_location(path.stem, path)
     assert specification is not None

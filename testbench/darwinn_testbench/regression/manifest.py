@@ -109,7 +109,8 @@ def _convert(value: Any, kind: type[_Struct], where: str) -> _Struct:
 
 def _expanded(case: Case, folder: Path, where: str) -> Iterator[Case]:
     files = [str(folder / case.file)]
-    if _PATTERN.intersection(case.file):
+    # A file may have brackets in its name.
+    if _PATTERN.intersection(case.file) and not (folder / case.file).is_file():
         if Path(case.file).is_absolute():
             raise InputError(f"{where}: $.file: a pattern is relative to the manifest's folder")
         files = sorted(map(str, folder.glob(case.file)))

@@ -18,6 +18,7 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_testbench import policy as policies
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.programs import natives
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.regression.manifest import Case, EngineName
 from darwinn_testbench.report import Report, Row, Verdict, judged
@@ -207,6 +208,8 @@ def _files(case: Case) -> Iterator[str]:
     if case.reference is not None:
         yield case.reference
     yield from case.companions
+    if case.natives is not None and (source := natives.source_of(case.natives)) is not None:
+        yield source
     for text in case.inputs:
         # An input may be NAME=PATH, or a path with an equals sign in it.
         yield text if Path(text).exists() else text.rpartition("=")[2]

@@ -113,11 +113,13 @@ def _flip(path: Path) -> None:
         (_flip, "damaged"),
         (lambda path: path.write_bytes(path.read_bytes()[:1000]), "damaged"),
         (lambda path: path.write_bytes(b""), "damaged"),
+        (lambda path: write_whole(path, b"no pickle"), "UnpicklingError"),
+        (lambda path: write_whole(path, b"cmodule_of_nobody\nname\n."), "ModuleNotFoundError"),
         (lambda path: path.chmod(0o620), "other users may write it"),
         (lambda path: path.parent.chmod(0o702), "other users may write it"),
         (lambda path: (path.unlink(), path.mkdir()), "Is a directory"),
     ],
-    ids=["byte", "truncated", "empty", "file", "folder", "directory"],
+    ids=["byte", "truncated", "empty", "no pickle", "module", "file", "folder", "directory"],
 )
 def test_what_cannot_be_trusted_is_not_read(
     made: tuple[Accelerator, Executable, Path],

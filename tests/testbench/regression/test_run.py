@@ -71,6 +71,30 @@ def test_a_pattern_is_a_case_for_each_file(folder: Path) -> None:
     ]
 
 
+def test_a_file_may_have_brackets_in_its_name(folder: Path, tmp_path: Path) -> None:
+    name = "dense[1]_edgetpu.tflite"
+    shutil.copy(folder / "dense_edgetpu.tflite", tmp_path / name)
+    (case,) = manifest.load(written(tmp_path, f"[[case]]\nfile = '{name}'"))
+    assert Path(case.file).name == name
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_key_follows_the_native_functions(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_name: bool
+) -> None:
+    path = tmp_path / "natives_of_a_key.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    natives = path.stem if by_name else str(path)
+    case = Case(file=str(folder / "dense_edgetpu.tflite"), natives=natives)
+    keys = set()
+    for text in ("", "NATIVES = {}"):
+        path.write_text(text)
+        keys |= {task.key for task in tasks_of([case])}
+    assert len(keys) == 2
+    path.unlink()
+    assert tasks_of([case])
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
