@@ -195,6 +195,17 @@ def test_no_case_of_a_random_test_is_checked_after_the_end(
     assert noted == [("numbers", 4, 3)]
 
 
+def test_cases_of_the_gate_are_checked_also_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A night tries faults on them, which would not be caught."""
+    monkeypatch.setenv(END_VARIABLE, str(time.time() - 1))
+    checked: list[int] = []
+    try:
+        check_cases("numbers", st.integers(), checked.append, 9, nightly=False)
+    finally:
+        take_notes()
+    assert len(checked) == 9
+
+
 def test_each_night_begins_with_another_test(tmp_path: Path) -> None:
     """The same seed with the same, and all are run, in the order that they have, from there on."""
     tests = [f"def test_{number}():\n    print('ran', {number})\n" for number in range(9)]

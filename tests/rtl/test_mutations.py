@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from faults import MUTATIONS
 from harness_runs import require_toolchain
 from mutations import how_caught, row, run_with
 from weaving import CONTROL, Edit, FaultMisplaced, weave
+
+
+def test_every_fault_has_its_test() -> None:
+    """By its whole name: a test that has got another parameter has another one."""
+    named = {mutation.test for mutation in MUTATIONS}
+    files = sorted({name.partition("::")[0] for name in named})
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:xdist", *files],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTEST_ADDOPTS": "-o addopts=--import-mode=importlib"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    there = set(done.stdout.splitlines())
+    there |= {name.partition("[")[0] for name in there}
+    assert sorted(named - there) == []
 
 
 def test_every_fault_has_its_place() -> None:

@@ -29,7 +29,7 @@ SPREADING = (
 )
 SCALES = (
     "tests/rtl/tile/test_wide_to_narrow.py"
-    "::test_a_load_of_scales_begins_at_the_half_that_is_free[1]"
+    "::test_a_load_of_scales_begins_at_the_half_that_is_free[1-0]"
 )
 MESH = (
     "tests/rtl/tile/test_mesh_bus.py"
@@ -41,11 +41,11 @@ RING = (
 )
 WRITE_SIDES = (
     "tests/rtl/tile/test_narrow_to_wide.py"
-    "::test_the_double_buffer_goes_on_across_guarded_instructions[guarded by flag 16]"
+    "::test_the_double_buffer_goes_on_across_guarded_instructions[guarded by flag 16-0]"
 )
 READ_SIDES = (
     "tests/rtl/tile/test_ring_bus.py"
-    "::test_the_read_side_goes_on_until_a_fence_loads_its_flag[None-rows2]"
+    "::test_the_read_side_goes_on_until_a_fence_loads_its_flag[None-sides2-0-0]"
 )
 PARTIAL_SUMS = "tests/rtl/tile/test_tensor_unit.py::test_sums_in_wide_memory_go_on"
 GUARDED = (
@@ -893,19 +893,19 @@ MUTATIONS = (
         "RoomOfChannelA",
         "a row on channel B waits for room on channel A",
         Edit("ring_bus.sv", "targets[t] && «!tiles_ready[t][channel]»", "!tiles_ready[t][0]"),
-        test=MOMENT + "test_rows_wait_for_room_on_their_own_channel[0]",
+        test=MOMENT + "test_rows_wait_for_room_on_their_own_channel[0-None]",
     ),
     _mutation(
         "TurnLost",
         "a turn of the infeed that ends with a row's is lost",
         Edit("ring_bus.sv", "infeed2ring_token_ready = «!passes»", "1'b1"),
-        test=MOMENT + "test_no_turn_is_lost_where_two_end_at_once[0]",
+        test=MOMENT + "test_no_turn_is_lost_where_two_end_at_once[0-0-0]",
     ),
     _mutation(
         "TokenOfTileLost",
         "rows of tiles end no turn",
         Edit("ring_bus.sv", "passes = arrives && «row.token»", "row.token && sender == '0"),
-        test=MOMENT + "test_no_turn_is_lost_where_two_end_at_once[1]",
+        test=MOMENT + "test_no_turn_is_lost_where_two_end_at_once[1-0-0]",
     ),
     _mutation(
         "LastSenderFirst",
