@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
 from queue import SimpleQueue
@@ -194,16 +195,17 @@ class Campaign:
 
     def judged(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
         """Outcomes of the mutants, as far as there is time: what is known first, kernels last."""
-        tests = {each.name: Asked.chosen(self._chooser, each) for each in mutants}
+        in_time = takewhile(lambda _: not self._is_over(), mutants)
+        tests = {each.name: Asked.chosen(self._chooser, each) for each in in_time}
         left = []
-        for mutant in mutants:
+        for mutant in mutants[: len(tests)]:
             known = self._known(mutant, tests[mutant.name].all)
             if known is None:
                 left.append(mutant)
             else:
                 yield known
         left.sort(key=lambda each: each.kernel)
-        done = len(mutants) - len(left)
+        done = len(tests) - len(left)
         for first in range(0, len(left), _PORTION):
             portion = left[first : first + _PORTION]
             self._control(portion, tests)
