@@ -94,10 +94,7 @@ class Ahead:
         """What an inference on these inputs gives, and seconds; None if it has to be run."""
         if self._last is None or self.lifted.reason:
             return None
-        if self._made and self._at != self._now:
-            # Somebody else has used the chip: what runs give now may be something else.
-            self._next -= len(self._made)
-            self._made.clear()
+        self._require_alone(self._now)
         if not self._made:
             self._make(inputs)
         if self._made and self._made[0][0] == inputs:
@@ -166,6 +163,8 @@ class Ahead:
         they may hold other parameters."""
         if self._at != at:
             self._program, self._alone = None, 0
+            self._next -= len(self._made)
+            self._made.clear()
 
     def _make(self, inputs: Octets) -> None:
         """Make the next inferences, if these are the inputs of the first of them."""

@@ -202,6 +202,22 @@ def test_what_another_model_has_overwritten_counts(
     assert session.lifted is not None and not session.lifted.reason
 
 
+def test_what_was_made_ahead_is_forgotten_also_where_a_tap_comes_between(
+    dense: Callable[[int], Path],
+) -> None:
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    plain, session = Session(model, lifts=False), Session(model)
+    session.expect(sets)
+    assert outputs(session, sets[:5]) == outputs(plain, sets[:5])
+    for each in (plain, session):
+        for tile in range(chip.TILES):
+            data = np.random.default_rng(tile).bytes(64 * chip.ROW_BYTES)
+            each.accelerator.preload_wide(tile, 0, data)
+    session.infer(sets[0], taps=[Tap.parse("layer:0")])
+    assert outputs(session, sets[5:9]) == outputs(plain, sets[5:9])
+
+
 def test_what_is_no_input_fails_when_its_turn_comes(dense: Callable[[int], Path]) -> None:
     (model,) = open_models(dense(0))
     sets = random_inputs(model.ports, seed=3, runs=MANY)
