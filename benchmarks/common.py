@@ -48,6 +48,15 @@ def compiled(name: str) -> Path:
     return corpus("darwinn") / f"{name}_edgetpu.tflite"
 
 
+def model_file(name: str) -> Path:
+    """A file, or a compiled model of the corpus by its name; exits with 2 where it is neither."""
+    path = Path(name) if Path(name).exists() else compiled(name)
+    if not path.exists():
+        print(f"no model {name}: neither a file, nor {path}", file=sys.stderr)
+        sys.exit(2)
+    return path
+
+
 def require_rtl_toolchain() -> None:
     """Exit with 2, and say what to install, where the RTL cannot be built."""
     missing = toolchain.missing()

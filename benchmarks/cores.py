@@ -27,7 +27,7 @@ from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Session
 from threadpoolctl import threadpool_limits
 
-from benchmarks.common import alone, compiled, machine, parser, seconds_of
+from benchmarks.common import alone, machine, model_file, parser, seconds_of
 
 _MODELS = (
     "mobilenet_v1_1.0_224_quant_embedding_extractor",
@@ -120,7 +120,7 @@ def main() -> int:
     print(f"{'model':50}{'run':>10}{'after':>10}{'runs':>7}{'lifted':>8}")
     wrong = 0
     for name in chosen.models:
-        path = Path(name) if Path(name).exists() else compiled(name)
+        path = model_file(name)
         result = alone(measure, path, chosen.inputs, chosen.repeat)
         lifted = result.lifted if isinstance(result.lifted, str) else f"{result.lifted:8.2f}"
         different = "" if result.equal else "  DIFFERS"

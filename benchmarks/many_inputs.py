@@ -25,7 +25,7 @@ from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Session
 from threadpoolctl import threadpool_limits
 
-from benchmarks.common import MIB, alone, compiled, corpus, machine, parser, peak_bytes
+from benchmarks.common import MIB, alone, corpus, machine, model_file, parser, peak_bytes
 
 _DEFAULT = "mobilenet_v1_1.0_224_quant_embedding_extractor"
 _RUN = 4
@@ -131,10 +131,7 @@ def main() -> int:
     print(head)
     wrong = 0
     for name in chosen.models:
-        path = Path(name) if Path(name).exists() else compiled(name)
-        if not path.exists():
-            print(f"no model {name}: neither a file, nor {path}", file=sys.stderr)
-            return 2
+        path = model_file(name)
         result = alone(measure, path, chosen.inputs, chosen.repeat)
         if isinstance(result, str):
             print(f"{name:50} not lifted: {result}")

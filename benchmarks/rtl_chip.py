@@ -27,7 +27,7 @@ from darwinn_testbench.compiler import sample
 from darwinn_testbench.rtl.chip.engine import RtlAccelerator
 from darwinn_testbench.rtl.chip.player import ChipPlayer
 
-from benchmarks.common import compiled, machine, require_rtl_toolchain
+from benchmarks.common import compiled, machine, model_file, require_rtl_toolchain
 
 SHARE = 0.06
 """Least share of the clock's plain loop that an inference reaches; 0.09 to 0.37 are measured."""
@@ -70,7 +70,7 @@ def measured(player: ChipPlayer, action: Callable[[], object], repeat: int) -> S
                 time.process_time() - processor,
             )
         )
-    return min(runs, key=lambda run: run.processor / run.cycles)
+    return max(runs, key=lambda run: run.rate)
 
 
 def program_speeds(path: Path, repeat: int) -> Iterator[tuple[str, Speed]]:
@@ -105,9 +105,7 @@ def main() -> int:
     good = True
     with tempfile.TemporaryDirectory() as folder:
         sample(Path(folder))
-        paths = [Path(each) for each in options.models if Path(each).exists()]
-        paths += [compiled(each) for each in options.models if not Path(each).exists()]
-        for path in paths or [
+        for path in [model_file(each) for each in options.models] or [
             Path(folder) / f"{SAMPLE}_edgetpu.tflite",
             *(compiled(name) for name in MODELS),
         ]:

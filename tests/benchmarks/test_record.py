@@ -147,7 +147,6 @@ def test_a_line_of_a_busy_machine_is_not_kept(
     assert (
         change([replace(quiet, loop="another")], HERE, "sample: load", Entry(1, 1)).before is None
     )
-    append(tmp_path / "history.jsonl", replace(quiet, machine=THERE))
     assert busier([replace(quiet, machine=THERE)], HERE, quiet.measures) == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -20,9 +19,11 @@ def test_every_fault_has_its_test() -> None:
     named = {mutation.test for mutation in MUTATIONS}
     files = sorted({name.partition("::")[0] for name in named})
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:xdist", *files],
+        [
+            *(sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:xdist"),
+            *("-o", "addopts=--import-mode=importlib", *files),
+        ],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTEST_ADDOPTS": "-o addopts=--import-mode=importlib"},
         capture_output=True,
         text=True,
         check=False,
