@@ -370,27 +370,31 @@ class SlowTiming:
         place, parameters = tables.tensor_plan.place[row], tables.tensor[row]
         watchers = Watchers(self.fields[instruction])
         results, empty = 0, self.now
+        rate = self.value["result_words_per_cycle"]
+        most = self.value["result_queue_words"] // rate
         for k in range(int(place["segment"]), int(place["segment"] + place["segments"])):
             segment = tables.tensor_plan.segment[k]
             begins = {d for d in range(9) if int(segment["waits"]) >> d & 1}
-            # ``empty`` is the cycle from which no result waits any more, at one a cycle.
+            # ``empty`` is the cycle from which no result waits any more.
             while not watchers.passes(tile.flags, begins):
                 yield
             yield from self._sleep(int(segment["count"]) - 1)
-            while segment["outputs"] and empty - self.now > self.value["result_queue_words"]:
+            while segment["outputs"] and empty - self.now > most:
                 yield
             self.last_change = self.now
             self.add(tile.flags, 1, int(segment["parameter_reads"]))
             self.add(tile.flags, 2, int(segment["sum_writes"]))
             if segment["outputs"]:
                 size = 2 if int(parameters["function"]) >> 2 else 1
-                for _ in range(-(-int(segment["lanes"]) * size // 4)):
-                    empty = max(self.now + 1 + self.value["result_cycles"], empty)
-                    if tables.tensor_plan.write_flag[int(place["write"]) + results]:
-                        self.timers.add(empty)
-                        self.scheduled.setdefault(empty, []).append(tile.flags)
-                    empty += 1
-                    results += 1
+                empty = max(self.now + 1 + self.value["result_cycles"], empty)
+                for word in range(words := -(-int(segment["lanes"]) * size // 4)):
+                    written = empty + word // rate
+                    if tables.tensor_plan.write_flag[int(place["write"]) + results + word]:
+                        self.timers.add(written)
+                        self.scheduled.setdefault(written, []).append(tile.flags)
+                # A cycle with words of one run has none of the next.
+                empty += -(-words // rate)
+                results += words
             yield
         yield from self._sleep(max(0, empty - self.now))
 

@@ -136,6 +136,7 @@ SLOW_CHIP = chip_of(
 FAST_CHIP = chip_of(
     ring_bytes_per_cycle=256,
     narrow_to_wide_words_per_cycle=3,
+    result_words_per_cycle=3,
     wide_to_narrow_words_per_cycle=64,
     mesh_words_per_cycle=2,
 )
