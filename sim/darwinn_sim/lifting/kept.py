@@ -7,10 +7,14 @@ is, and of which state of the sources. What cannot be read is lifted again.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
+import os
 import pickle
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -62,6 +66,42 @@ def keep(executable: Executable, program: LiftedProgram) -> None:
         prune(path.parent.parent)
     except (OSError, Unusable) as error:
         _log.warning("lifted program: %s; it is not kept", error)
+
+
+@contextmanager
+def alone(executable: Executable) -> Iterator[bool]:
+    """Whether nobody else of this user lifts ``executable`` now, and nobody does meanwhile.
+
+    Lifting takes much memory, and all would find the same: whoever is not alone does without, and
+    asks later for what has been kept.
+    """
+    folder = _path(executable).parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        # Nobody can keep anything for others there.
+        yield True
+        return
+    is_alone = _lock(handle)
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            with suppress(OSError):
+                folder.rmdir()  # where nothing has been kept
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """False if somebody else has locked the folder, until it is closed."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        _log.warning("lifted program: no lock: %s; others may lift it as well", error)
+    return True
 
 
 def _path(executable: Executable) -> Path:

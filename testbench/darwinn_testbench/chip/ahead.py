@@ -3,7 +3,7 @@ have been made.
 
 A program that is lifted (``darwinn_sim.lifting``) gives what runs of it would give, equal on every
 byte, for a fraction of the time; lifting costs about as much as 35 runs. What was lifted is kept
-for other processes, which use it from their second inference on.
+for other processes, which use it from their second inference on; while one lifts it, others run it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from darwinn_formats.darwinn import Executable
 from darwinn_formats.limits import limits
 from darwinn_sim.accelerator import Accelerator, RunResult
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.lifting.kept import keep, kept
+from darwinn_sim.lifting.kept import alone, keep, kept
 from darwinn_sim.lifting.program import LiftedProgram, lift
 from darwinn_sim.lifting.walk import NotLifted
 
@@ -200,7 +200,9 @@ class Ahead:
             if program is not None and self._gives_the_same(program):
                 self._use(program, begin)
             elif worth:
-                self._lift(executable, begin)
+                with alone(executable) as is_alone:
+                    if is_alone:
+                        self._lift(executable, begin)
         except (NotLifted, SimulationError) as error:
             self._give_up(str(error))
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import multiprocessing
 import pickle
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +18,7 @@ from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.kernel.private_files import write_whole
 from darwinn_sim.lifting import kept as keeping
-from darwinn_sim.lifting.kept import keep, kept
+from darwinn_sim.lifting.kept import alone, keep, kept
 from darwinn_sim.lifting.program import LiftedProgram, lift
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from lifted_runs import assert_same, ready
@@ -167,3 +171,69 @@ def test_programs_of_another_state_of_the_sources_are_others(
     accelerator, executable, _ = made
     monkeypatch.setattr(keeping, "_versions", lambda: b"another")
     assert kept(accelerator, executable) is None
+
+
+def test_one_at_a_time_lifts_a_program(folder: Path) -> None:
+    executable, other = (
+        ready(random_dense([20, 10], seed), stands_alone=True)[1] for seed in (1, 2)
+    )
+    for _ in range(2):
+        with alone(executable) as first, alone(executable) as second, alone(other) as third:
+            assert (first, second, third) == (True, False, True)
+        with pytest.raises(RuntimeError), alone(executable) as first:
+            assert first
+            raise RuntimeError
+    assert not list(folder.iterdir())
+
+
+def test_a_process_that_is_gone_lifts_nothing(folder: Path) -> None:
+    executable = ready(random_dense([20, 10], 1), stands_alone=True)[1]
+    context = multiprocessing.get_context("fork")
+    has_begun = context.Event()
+
+    def lift_for_ever() -> None:
+        with alone(executable):
+            has_begun.set()
+            time.sleep(600)
+
+    process = context.Process(target=lift_for_ever)
+    process.start()
+    try:
+        assert has_begun.wait(60)
+        with alone(executable) as is_alone:
+            assert not is_alone
+    finally:
+        process.kill()
+        process.join()
+    with alone(executable) as is_alone:
+        assert is_alone
+
+
+def test_what_has_been_kept_stays_when_it_is_lifted_again(
+    made: tuple[Accelerator, Executable, Path],
+) -> None:
+    _, executable, file = made
+    with alone(executable) as is_alone:
+        assert is_alone
+    assert file.exists()
+
+
+def test_where_nothing_can_be_kept_everybody_lifts(folder: Path) -> None:
+    executable = ready(random_dense([20, 10], 1), stands_alone=True)[1]
+    folder.write_text("a file")
+    with alone(executable) as first, alone(executable) as second:
+        assert first and second
+
+
+def test_without_locks_everybody_lifts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_handle: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    executable = ready(random_dense([20, 10], 1), stands_alone=True)[1]
+    with alone(executable) as is_alone:
+        assert is_alone
+    assert "others may lift it as well" in caplog.text
+    assert not list(folder.iterdir())

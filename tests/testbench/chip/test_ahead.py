@@ -80,6 +80,18 @@ def test_inferences_that_are_repeated_are_made_on_the_lifted_program(
     assert session.accelerator.runs == plain.accelerator.runs
 
 
+def test_what_another_process_lifts_is_run_meanwhile(dense: Callable[[int], Path]) -> None:
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    plain, session = Session(model), Session(model)
+    session.expect(sets)
+    with kept.alone(model.compiled.inference):
+        assert outputs(session, sets[:5]) == outputs(plain, sets[:5])
+        assert session.lifted is None
+    assert outputs(session, sets[5:]) == outputs(plain, sets[5:])
+    assert session.lifted is not None and session.lifted.inferences == MANY - 5
+
+
 def test_the_chip_is_as_all_inferences_have_left_it(dense: Callable[[int], Path]) -> None:
     """All memories hold the same, whoever looks at them, and in whatever way."""
     (model,) = open_models(dense(0))
