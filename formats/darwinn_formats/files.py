@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -109,6 +109,17 @@ def digest_of(path: str | os.PathLike[str]) -> str | None:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def digest_of_sources(folders: Iterable[Path], suffixes: Collection[str] = (".py",)) -> str:
+    """SHA-256 of names and contents of the sources in ``folders``, which end in ``suffixes``: what
+    was made by others is made again. Of what cannot be read the name counts.
+    """
+    found = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(each for each in folder.rglob("*") if each.suffix in suffixes):
+            found.update(f"{path.relative_to(folder)} {digest_of(path)}\n".encode())
+    return found.hexdigest()
 
 
 def read_stream(stream: BinaryIO, name: str, limit: int | None = None) -> bytes:

@@ -21,6 +21,7 @@ from pathlib import Path
 import darwinn_formats
 import numpy as np
 from darwinn_formats.darwinn import Executable
+from darwinn_formats.files import digest_of_sources
 
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.kernel.compiled import CACHES
@@ -114,9 +115,6 @@ def _path(executable: Executable) -> Path:
 
 @cache
 def _versions() -> bytes:
-    """A digest of all that a lifted program follows from, but for the executable and the chip."""
-    digest = hashlib.sha256(f"{np.__version__} {sysconfig.get_config_var('SOABI')}".encode())
-    for package in (Path(darwinn_formats.__file__).parent, Path(__file__).parents[1]):
-        for source in sorted(package.rglob("*.py")):
-            digest.update(f"{source.relative_to(package)}\n".encode() + source.read_bytes())
-    return digest.digest()
+    """All that a lifted program follows from, but for the executable and the chip."""
+    sources = digest_of_sources((Path(darwinn_formats.__file__).parent, Path(__file__).parents[1]))
+    return f"{np.__version__} {sysconfig.get_config_var('SOABI')} {sources}".encode()

@@ -27,10 +27,10 @@ from darwinn_testbench.evaluation.task import (
 )
 from darwinn_testbench.regression.cluster import perform_on_cluster
 from darwinn_testbench.regression.pool import perform_here
+from darwinn_testbench.regression.program import program
 from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.report import Report, Verdict, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
-from darwinn_testbench.version import __version__
 from darwinn_testbench.vision.labels import Labels, labels_of, misfit
 
 PICTURES_OF_A_TASK = 8
@@ -195,7 +195,7 @@ def _message(rows: Sequence[EvaluationRow], setting: Setting) -> str:
 def _tasks(samples: Sequence[Sample], setting: Setting, timeout: float) -> tuple[Task, ...]:
     models = [setting.model, *filter(None, [setting.reference]), *setting.companions]
     described = {
-        "program": __version__,
+        "program": program(),
         "setting": msgspec.to_builtins(setting),
         "models": [_hash(file) for file in models],
     }

@@ -21,8 +21,8 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.programs import natives
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.regression.manifest import Case, EngineName
+from darwinn_testbench.regression.program import program
 from darwinn_testbench.report import Report, Row, Verdict, judged
-from darwinn_testbench.version import __version__
 
 _MISSING = "missing"
 
@@ -196,7 +196,7 @@ def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
 def _described(case: Case, hashes: dict[str, str]) -> bytes:
     """What the outcomes of a case depend on."""
     described = {
-        "program": __version__,
+        "program": program(),
         "case": msgspec.to_builtins(case),
         "files": [_hash(file, hashes) for file in _files(case)],
     }

@@ -19,7 +19,7 @@ import pytest
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.regression import cluster, manifest, pool
+from darwinn_testbench.regression import cluster, manifest, pool, program, task
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.manifest import Case
 from darwinn_testbench.regression.resume import JOURNAL, resume
@@ -140,6 +140,35 @@ def test_keys_follow_files_options_and_seeds(folder: Path, tmp_path: Path) -> No
     assert not {task.key for task in tasks_of([msgspec.structs.replace(case, runs=2)])} & {*first}
     file.write_bytes(b"2")
     assert not {task.key for task in tasks_of([case])} & {*first}
+
+
+def test_another_program_does_all_tasks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another state of its sources, of the RTL, or of a library that computes."""
+    (tmp_path / "a").write_bytes(b"1")
+    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl" / "tile.sv").write_text("module tile; endmodule\n")
+    case = Case(name="a", file=str(tmp_path / "a"))
+
+    def key() -> str:
+        return tasks_of([case])[0].key
+
+    monkeypatch.setattr(task, "program", program.program.__wrapped__)
+    monkeypatch.setattr(program, "source_folder", lambda: tmp_path / "rtl")
+    keys = [key()]
+    assert key() == keys[0]
+    (tmp_path / "rtl" / "tile.sv").write_text("module tile;  endmodule\n")
+    keys.append(key())
+    for name in ("darwinn_sim", "darwinn_formats"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(getattr(program, name), "__file__", str(tmp_path / name / "a.py"))
+        keys.append(key())
+        (tmp_path / name / "a.py").write_text("")
+        keys.append(key())
+    monkeypatch.setattr(program, "_version", lambda _: "2")
+    keys.append(key())
+    assert len({*keys}) == len(keys)
 
 
 def test_all_of_it_is_reported_and_the_second_time_nothing_is_done(
