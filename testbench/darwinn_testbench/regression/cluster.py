@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
@@ -12,6 +13,7 @@ from darwinn_formats.limits import Limits, limits
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.pool import Result, Work, perform_within
+from darwinn_testbench.regression.watchdog import Watchdog
 
 _CONNECT_SECONDS = 20
 
@@ -93,8 +95,22 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
             client.cancel(list(futures))
 
 
+_WATCHDOG = Watchdog()
+"""Of a worker."""
+
+
 def _perform_each(tasks: list[Work[Result]], allowed: Limits) -> list[Result]:
-    return [perform_within(allowed, task) for task in tasks]
+    """What a worker does. Where a nanny starts it anew, a task that is not finished in its time
+    ends it; one without is somebody's own process, and no task has a limit of time."""
+    from distributed import get_worker
+
+    has_nanny = get_worker().nanny is not None
+
+    def perform(task: Work[Result]) -> Result:
+        with _WATCHDOG.within(task.timeout) if has_nanny else nullcontext():
+            return perform_within(allowed, task)
+
+    return [perform(task) for task in tasks]
 
 
 def _results(future: Any, found: Any, tasks: list[Work[Result]]) -> list[Result]:
@@ -102,7 +118,13 @@ def _results(future: Any, found: Any, tasks: list[Work[Result]]) -> list[Result]
         raise CancelledError
     if future.status == "error":
         _, error, _ = found
-        text = " ".join(str(error).split())
-        return [task.failed(f"the worker failed: {type(error).__name__}: {text}") for task in tasks]
+        return [task.failed(_reason(error, task.timeout)) for task in tasks]
     outcomes: list[Result] = found
     return outcomes
+
+
+def _reason(error: BaseException, timeout: float) -> str:
+    kind = type(error).__name__
+    if kind == "KilledWorker":
+        return f"it took down its worker, or was not finished within {timeout:g} s"
+    return f"the worker failed: {kind}: {' '.join(str(error).split())}"

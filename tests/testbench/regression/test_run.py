@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pickle
@@ -434,6 +435,35 @@ def test_a_worker_that_fails_fails_only_the_task_that_it_was(
     failed = [seed for seed, each in found.items() if each.verdict is not Verdict.PASS]
     assert sorted(failed) == list(range(3, 40, 7))
     assert found[3].message == "the worker failed: MemoryError: no more"
+
+
+class Endless(Passing):
+    """And no other thread of Python goes on meanwhile."""
+
+    def perform(self) -> Outcome:
+        if self.seed == 3:
+            ctypes.PyDLL(None).sleep(600)
+        return super().perform()
+
+
+def test_a_task_that_does_not_end_ends_the_worker_and_fails_alone() -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    dask_config = pytest.importorskip("dask.config")
+    case = Case(file="f", name="f", timeout=0.5)
+    tasks = [Endless(str(seed), case, "model", seed) for seed in range(8)]
+    with (
+        # It is tried once more, which takes the start of a worker.
+        dask_config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
+        ) as dask,
+    ):
+        found = {
+            each.seed: each for each in cluster.perform_on_cluster(tasks, dask.scheduler_address)
+        }
+    assert sorted(found) == list(range(8))
+    assert [seed for seed, each in found.items() if each.verdict is not Verdict.PASS] == [3]
+    assert found[3].message == "it took down its worker, or was not finished within 0.5 s"
 
 
 def test_two_who_ask_a_cluster_at_once_are_given_what_each_has_asked_for(
