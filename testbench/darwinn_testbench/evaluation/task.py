@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -184,13 +183,11 @@ class _Models:
 
     def row(self, sample: Sample, picture: _Picture) -> EvaluationRow:
         """What both say of a picture; a picture that cannot be read is a row as well."""
-        begin = time.perf_counter()
         try:
-            scores = self._scores(self.chip, picture)
-            seconds = time.perf_counter() - begin
+            scores, seconds = self._asked(self.chip, picture)
             if sample.truth >= scores.size:
                 raise InputError(f"of class {sample.truth}, and the model has {scores.size}")
-            others = None if self.reference is None else self._scores(self.reference, picture)
+            others = None if self.reference is None else self._asked(self.reference, picture)[0]
         except Exception as error:
             verdict, message = judged(error)
             return EvaluationRow(
@@ -217,10 +214,12 @@ class _Models:
         difference = round(float(np.abs(scores - others).max()), 6)
         return replace(row, reference=classes, reference_scores=values, difference=difference)
 
-    def _scores(self, model: Segment, picture: _Picture) -> NDArray[np.float64]:
+    def _asked(self, model: Segment, picture: _Picture) -> tuple[NDArray[np.float64], float]:
+        """The scores of all classes, and the seconds of the inference."""
         port = self._ports[id(model)]
-        outputs = model.infer({port.name: picture.tensor(port)}).outputs
-        return class_scores([(each, outputs[each.name]) for each in model.results])
+        found = model.infer({port.name: picture.tensor(port)})
+        scores = class_scores([(each, found.outputs[each.name]) for each in model.results])
+        return scores, found.seconds
 
 
 def check_models(setting: Setting) -> int | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_testbench.chip.session import Session
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import compile_network, edgetpu_model, random_convolution
 from darwinn_testbench.compiler.network import Quantisation
@@ -99,6 +100,19 @@ def test_a_picture_is_read_and_prepared_once_for_both(
     calls.clear()
     (row,) = task.Task("key", (sample,), setting(folder, "finer"), 60.0).perform().rows
     assert sorted(calls) == ["open_image", "prepare", "prepare"]
+
+
+def test_seconds_are_those_of_the_inference_on_the_chip(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without what comes before it, once or for several pictures together."""
+    infer = Session.infer
+    monkeypatch.setattr(
+        Session, "infer", lambda *given, **more: replace(infer(*given, **more), seconds=1234.5)
+    )
+    sample = Sample(str(sorted((folder / "data" / "blue").iterdir())[0]), 2)
+    (row,) = task.Task("key", (sample,), setting(folder, None), 60.0).perform().rows
+    assert (row.verdict, row.seconds) == (Verdict.PASS, 1234.5)
 
 
 @pytest.mark.usefixtures("tasks_performed_here")
