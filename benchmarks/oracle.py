@@ -6,16 +6,15 @@ For each compiled model of DARWINN_CORPUS and DARWINN_WILD that lies beside its 
 compilation: processor time of one inference on the simulated chip, of the chip's arithmetic on the
 CPU (of the whole network, the host's operators included), and of LiteRT with one thread; each the
 least of N. Models of several programs, and those whose network the oracle does not compute, are
-named. Exits with 1 where the oracle takes longer than the chip's run.
+named. Exits with 1 where the oracle takes longer than the chip's run, also in three more processes.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ from darwinn_testbench.errors import InputError
 
 from benchmarks.common import alone, machine, parser
 from benchmarks.many_inputs import best, litert
+from benchmarks.warm import STARTS
 
 ENOUGH = 2.0
 """Seconds after which nothing is repeated."""
@@ -42,6 +42,16 @@ class Times:
     oracle: float
     litert: float | None
 
+    @property
+    def ratio(self) -> float:
+        """The oracle's time in that of the chip's run."""
+        return self.oracle / self.chip
+
+    @property
+    def longer(self) -> bool:
+        """The oracle takes longer, and not only because of overhead."""
+        return self.ratio > 1 and self.oracle > SHORT
+
 
 def pairs() -> Iterator[tuple[str, Path, Path]]:
     """Name, compiled model and model before compilation, of both folders."""
@@ -54,11 +64,16 @@ def pairs() -> Iterator[tuple[str, Path, Path]]:
                 yield name, path, original
 
 
-def _least(action: Callable[[], object], repeat: int) -> float:
-    begin = time.process_time()
-    action()
-    first = time.process_time() - begin
-    return first if first > ENOUGH else min(first, best(action, repeat))
+def _least(actions: Sequence[Callable[[], object]], repeat: int) -> list[float]:
+    """Processor seconds of the quickest of some calls of each; all take turns."""
+
+    def each() -> list[float]:
+        return [best(action, 1) for action in actions]
+
+    found = [each()]
+    if sum(found[0]) < ENOUGH:
+        found += [each() for _ in range(repeat)]
+    return [min(column) for column in zip(*found, strict=True)]
 
 
 def measure(path: Path, original: Path, repeat: int) -> Times | str:
@@ -75,9 +90,22 @@ def measure(path: Path, original: Path, repeat: int) -> Times | str:
     session = Session(model, lifts=False)
     given = device_inputs(model.ports, tensors, references.expect(tensors, session.states))
     session.infer(given)
-    chip = _least(lambda: session.infer(given), repeat)
-    oracle = _least(lambda: references.cpu.chip.run(inputs), repeat)
+    ways = (lambda: session.infer(given), lambda: references.cpu.chip.run(inputs))
+    chip, oracle = _least(ways, repeat)
     return Times(chip, oracle, litert(original, repeat))
+
+
+def _measured(path: Path, original: Path, repeat: int) -> Times | str:
+    """The times of a pair; what seems to take longer is measured anew (``benchmarks.warm``)."""
+    found = alone(measure, path, original, repeat)
+    for _ in range(STARTS - 1):
+        if isinstance(found, str) or not found.longer:
+            break
+        again = alone(measure, path, original, repeat)
+        if isinstance(again, Times):
+            chip, oracle = min(found.chip, again.chip), min(found.oracle, again.oracle)
+            found = replace(found, chip=chip, oracle=oracle)
+    return found
 
 
 def main() -> int:
@@ -92,18 +120,16 @@ def main() -> int:
     print(f"{'model':<50} {'chip ms':>9} {'oracle ms':>9} {'ratio':>6} {'LiteRT ms':>9}")
     ratios, late = [], 0
     for name, path, original in chosen:
-        found = alone(measure, path, original, options.repeat)
+        found = _measured(path, original, options.repeat)
         if isinstance(found, str):
             print(f"{name:<50} not measured: {found}", flush=True)
             continue
-        ratio = found.oracle / found.chip
-        ratios.append(ratio)
-        over = ratio > 1 and found.oracle > SHORT
-        late += over
+        ratios.append(found.ratio)
+        late += found.longer
         litert = "" if found.litert is None else f"{1e3 * found.litert:9.2f}"
         print(
-            f"{name:<50} {1e3 * found.chip:9.2f} {1e3 * found.oracle:9.2f} {ratio:6.2f} "
-            f"{litert:>9}{'  LONGER' if over else ''}",
+            f"{name:<50} {1e3 * found.chip:9.2f} {1e3 * found.oracle:9.2f} {found.ratio:6.2f} "
+            f"{litert:>9}{'  LONGER' if found.longer else ''}",
             flush=True,
         )
     print(f"{len(ratios)} models, median ratio {np.median(ratios):.2f}, longer: {late}")

@@ -34,7 +34,7 @@ from darwinn_formats.tflite import BuiltinOperator, Model, Operator, SubGraph, l
 from darwinn_testbench.report.files import write_result
 
 from benchmarks.common import alone, compiled, corpus, machine
-from benchmarks.many_inputs import litert
+from benchmarks.many_inputs import litert, measure
 
 NETWORKS = (
     "dense_1024",
@@ -42,6 +42,8 @@ NETWORKS = (
     "mobilenet_v1_1.0_224_quant_embedding_extractor",
     "mobilenet_v2_1.0_224_quant",
 )
+_INPUTS = 4
+"""Those that are run and made on the lifted program, to be compared."""
 _BOUND = 1800
 """Seconds that a command may take."""
 
@@ -105,16 +107,21 @@ answers, and how long it takes.
 | Vela | the model before compilation | no | each operator, transfers | Arm Ethos-U65, 512 MACs |
 | SCALE-Sim | sizes of matrix products | no | each product | an array of 64 x 64 cells |
 
-SCALE-Sim gets convolutions and fully connected layers as matrix products, a depthwise convolution
+Vela 5.2.0 has its default system. SCALE-Sim 3.0.0 keeps weights in place, and has memory without
+limits; it gets convolutions and fully connected layers as matrix products, a depthwise convolution
 as one product for each channel; other operators, the host and transfers are not in its cycles.
 `darwinn cycles` are those of an inference whose parameters are on the chip already.
-"Seconds" are those of the command, its start included, other than of LiteRT: milliseconds of an
-inference on one thread.
+"Seconds" are those of the command, its start and five inferences or more included; milliseconds
+are of an inference on one thread: on the simulated chip as it is run, and on the
+[lifted program](../docs/api.md#many-inputs), which gives the same bytes; and in LiteRT.
+Networks are public ones, compiled and as they were before, in the folder that DARWINN_CORPUS names.
 """
 _COLUMNS = (
     "network",
     "`verify`",
     "s",
+    "run, ms",
+    "lifted, ms",
     "`cycles`",
     "s",
     "LiteRT, ms",
@@ -231,11 +238,17 @@ def row(name: str, tools: Path | None) -> tuple[bool, list[str]]:
         folder = Path(temporary)
         verified, verify_seconds = darwinn("verify", folder, path, "--reference", original)
         timed, cycles_seconds = darwinn("cycles", folder, path)
+        simulated = alone(measure, path, _INPUTS, 3)
         inference = alone(litert, original, 5)
         peers = [] if tools is None else [each(tools, folder, original) for each in _PEERS]
     verdict = str(verified["verdict"])
-    cells = [f"`{name}`", verdict, f"{verify_seconds:.1f}", f"{_of_inference(timed):,}"]
-    cells += [f"{cycles_seconds:.1f}", "-" if inference is None else f"{1e3 * inference:.2f}"]
+    cells = [f"`{name}`", verdict, f"{verify_seconds:.1f}"]
+    if isinstance(simulated, str):
+        cells += ["-", "-"]
+    else:
+        cells += [f"{1e3 * each:.1f}" for each in (simulated.run, simulated.single)]
+    cells += [f"{_of_inference(timed):,}", f"{cycles_seconds:.1f}"]
+    cells.append("-" if inference is None else f"{1e3 * inference:.2f}")
     for cycles, seconds in peers:
         cells += [f"{cycles:,}", f"{seconds:.1f}"]
     return verdict == "pass", cells + ["-"] * (len(_COLUMNS) - len(cells))

@@ -18,6 +18,10 @@ LOOP = "one thread"
 BUSY = 1.3
 """The most that the calibration loop may take of what it took, for a line to be kept."""
 
+UNSTEADY = 1.2
+"""The most that the calibration loop beside a measure may take of what it takes beside another, for
+a line to be kept."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -99,6 +103,13 @@ def busier(lines: Sequence[Line], machine: str, entries: Mapping[str, Entry]) ->
         for measures in (entries, same[-1].measures)
     )
     return now / then
+
+
+def unsteadiness(entries: Mapping[str, Entry]) -> float:
+    """How many times the quickest calibration loop of a line the slowest one takes: what the
+    machine did meanwhile, which measures of memory and of arithmetic do not feel alike."""
+    loops = [each.calibration for each in entries.values()]
+    return max(loops) / min(loops)
 
 
 def change(lines: Sequence[Line], machine: str, name: str, entry: Entry) -> Change:

@@ -45,7 +45,8 @@ def counting_cycles(path: Path) -> Action:
 def verifying(path: Path) -> Action:
     from darwinn_testbench.comparison.verify import verify
 
-    return lambda: verify(path)
+    reference = path.with_name(path.name.replace("_edgetpu", ""))
+    return lambda: verify(path, reference)
 
 
 def profiling(path: Path) -> Action:
@@ -118,13 +119,14 @@ MEASURES = (
     Measure("sample: load", sample(loading)),
     Measure("sample: inference", sample(inferring)),
     Measure("sample: cycles", sample(counting_cycles)),
-    Measure("sample: verify", sample(verifying)),
+    Measure("sample: verify with reference", sample(verifying)),
     Measure("sample: profile", sample(profiling)),
     Measure("sample: inference in RTL", sample(inferring_in_rtl), has_rtl_toolchain),
     _real("mobilenet_v2: load", _V2, loading),
     _real("mobilenet_v2: disassembly", _V2, disassembling),
     _real("dense_1024: inference", "dense_1024", inferring),
     _real("mobilenet_v1: inference", _V1, inferring),
+    _real("mobilenet_v1: lifted inference", _V1, partial(of_many, 1)),
     _real("mobilenet_v1: 16 inputs", _V1, partial(of_many, 16)),
     _real("mobilenet_v1: cycles", _V1, counting_cycles),
     _real("mobilenet_v2: inference", _V2, inferring),

@@ -16,6 +16,7 @@ from benchmarks.record.history import (
     ALLOWED,
     BUSY,
     LOOP,
+    UNSTEADY,
     Change,
     Entry,
     Line,
@@ -118,8 +119,8 @@ def test_a_loss_is_measured_again_before_it_fails(
     assert dict(line.measures) == dict.fromkeys(free, Entry(1.0, 1.0))
     assert command.main(asked) == 0
 
-    sampled["sample: load"] = [2.0, 1.05]
-    sampled["sample: cycles"] = [1.3, ALLOWED + 0.02]
+    sampled["sample: load"] = [2.0, 1.8, 1.05]
+    sampled["sample: cycles"] = [1.3, 1.4, ALLOWED + 0.02, 1.5]
     capsys.readouterr()
     assert command.main([*asked, "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
@@ -128,7 +129,7 @@ def test_a_loss_is_measured_again_before_it_fails(
     assert (seconds["sample: load"], seconds["sample: cycles"]) == (1.05, ALLOWED + 0.02)
 
     # What is kept on purpose is no failure, and counts from then on.
-    sampled["sample: cycles"] = [1.5, 1.5]
+    sampled["sample: cycles"] = [1.5] * 4
     assert command.main([*asked, "--append", "--only", "cycles"]) == 0
     sampled["sample: cycles"] = [1.5]
     assert command.main([*asked, "--only", "cycles"]) == 0
@@ -148,6 +149,29 @@ def test_a_line_of_a_busy_machine_is_not_kept(
         change([replace(quiet, loop="another")], HERE, "sample: load", Entry(1, 1)).before is None
     )
     assert busier([replace(quiet, machine=THERE)], HERE, quiet.measures) == 1
+
+
+def test_a_line_of_a_machine_that_changes_its_speed_is_not_kept(
+    tmp_path: Path,
+    sampled: dict[str, list[float]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    history = tmp_path / "history.jsonl"
+    beside_the_first = 1.0
+
+    def alone(_measured: Any, number: int, _repeat: int) -> tuple[float, float]:
+        return 1.0 if number else beside_the_first, 1.0
+
+    monkeypatch.setattr(command, "alone", alone)
+    asked = ["--history", str(history), "--append"]
+    beside_the_first = UNSTEADY - 0.01
+    assert command.main(asked) == 0
+    (line,) = read(history)
+    beside_the_first = UNSTEADY + 0.01
+    assert command.main(asked) == 2
+    assert "changes its speed: the calibration loop takes 1.2 times" in capsys.readouterr().err
+    assert read(history) == [line]
 
 
 def test_nothing_to_measure_or_to_draw_is_said(tmp_path: Path, sampled: dict[str, Any]) -> None:

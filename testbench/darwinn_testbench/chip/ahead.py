@@ -78,15 +78,17 @@ class Ahead:
         self._made: deque[tuple[Octets, Octets, float]] = deque()
         self.lifted = Lifted()
 
-    def expect(self, sets: Sequence[TensorMap] | int) -> None:
-        """Inferences on ``sets`` follow, in this order, or as many on inputs that nobody knows.
+    def expect(self, sets: Sequence[TensorMap] | int, more: int = 0) -> None:
+        """Inferences on ``sets`` follow, in this order, or as many on inputs that nobody knows; and
+        behind them about so many ``more``, in this process or in others.
 
         Raises:
             TypeError: it is neither a sequence nor a whole number.
         """
-        self._expected, self._more = (
+        self._expected, unknown = (
             (sets, 0) if isinstance(sets, Sequence) else ((), operator.index(sets))
         )
+        self._more = unknown + operator.index(more)
         self._next = 0
         self._made.clear()
 
@@ -171,7 +173,8 @@ class Ahead:
         left = len(self._expected) - self._next
         if left <= 0 or not self._is_next(inputs):
             return
-        if not self._is_lifted(self._plain + left >= LEAST_INPUTS):
+        many = self._plain + left
+        if not self._is_lifted(many >= LEAST_INPUTS or many + self._more >= REPEATED):
             return
         assert self._program is not None
         threads = _threads()

@@ -167,8 +167,8 @@ def run(
     fault: SimulationError | None = None
     start = seed if schedule_seed is None else schedule_seed
     begin = time.perf_counter()
-    if first is session and not then and not (until or taps):
-        session.expect(sets)
+    if not (until or taps):
+        pipeline.expect(sets)
     try:
         used = used_narrow_bytes(session.program)
         for number, tensors in enumerate(sets):

@@ -51,6 +51,9 @@ class Segment(Protocol):
     def sessions(self) -> tuple[Session, ...]:
         """Models on chips, in the order in which they run."""
 
+    def expect(self, sets: Sequence[TensorMap] | int, more: int = 0) -> None:
+        """Say which inferences follow, or how many, as :meth:`Session.expect`."""
+
     def infer(self, tensors: TensorMap) -> SegmentInference:
         """One inference on ``tensors``, by name; SimulationError if a program fails."""
 
@@ -91,6 +94,13 @@ class Pipeline:
             for port in segment.results
             if port.name in names
         )
+
+    def expect(self, sets: Sequence[TensorMap]) -> None:
+        """Say that inferences on ``sets``, inputs of the first segment, follow in this order."""
+        first, *others = self.segments
+        first.expect(sets)
+        for segment in others:
+            segment.expect(len(sets))
 
     def infer(self, tensors: TensorMap) -> tuple[SegmentInference, ...]:
         """One inference on the inputs of the first segment: what each segment did.

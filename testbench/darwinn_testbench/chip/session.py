@@ -192,8 +192,9 @@ class Session:
         self.caching = self.device.cache(self.model.compiled) or self.caching
         return self.caching
 
-    def expect(self, sets: Sequence[TensorMap] | int) -> None:
-        """Say that inferences on ``sets`` (by port name) follow, in this order, or how many will.
+    def expect(self, sets: Sequence[TensorMap] | int, more: int = 0) -> None:
+        """Say that inferences on ``sets`` (by port name) follow, in this order, or how many will;
+        and about how many ``more``, here or in other processes.
 
         Where they are many, they are made on a lifted program (:mod:`ahead`), known inputs many at
         once, and :meth:`infer` gives what it would have given; ``lifted`` says what came of that.
@@ -201,7 +202,7 @@ class Session:
         needs a run of each inference.
         """
         if self._may_be_lifted:
-            self._ahead.expect(sets)
+            self._ahead.expect(sets, more)
 
     @property
     def _may_be_lifted(self) -> bool:

@@ -196,6 +196,13 @@ class WholeModel:
         if self._prepared:
             self._parts.reset()
 
+    def expect(self, sets: Sequence[TensorMap] | int, more: int = 0) -> None:
+        """Say how many inferences follow (:meth:`Session.expect`): what the chip is given is known
+        when operators before it have run."""
+        count = sets if isinstance(sets, int) else len(sets)
+        for session in self.sessions:
+            session.expect(count, more)
+
     def infer(self, tensors: TensorMap) -> WholeInference:
         """One inference on ``tensors``, by the names of the graph's inputs.
 

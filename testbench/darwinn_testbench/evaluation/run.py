@@ -201,7 +201,7 @@ def _tasks(samples: Sequence[Sample], setting: Setting, timeout: float) -> tuple
     }
     begin = _encoded(described)
     return tuple(
-        Task(_key(begin, part), tuple(part), setting, timeout)
+        Task(_key(begin, part), tuple(part), setting, timeout, len(samples) - len(part))
         for part in (
             samples[k : k + PICTURES_OF_A_TASK] for k in range(0, len(samples), PICTURES_OF_A_TASK)
         )

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from darwinn_testbench.chip.images import open_image, picture_shape
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.pipeline import Segment
-from darwinn_testbench.chip.session import Session
 from darwinn_testbench.chip.whole import open_segment, open_uncompiled
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.dataset import Sample
@@ -85,12 +84,14 @@ class Outcome(Row):
 
 @dataclass(frozen=True)
 class Task:
-    """``samples`` through the models of ``setting``; ``key`` changes with anything that matters."""
+    """``samples`` through the models of ``setting``; ``key`` changes with anything that matters.
+    The data set has as many ``more``, in other tasks."""
 
     key: str
     samples: tuple[Sample, ...]
     setting: Setting
     timeout: float
+    more: int = 0
 
     def perform(self) -> Outcome:
         """Do it; whatever goes wrong is a verdict, never an exception."""
@@ -101,7 +102,7 @@ class Task:
                 models = _opened(self.setting)
             except Exception as error:
                 return self._all(*judged(error))
-            pictures = models.expect(self.samples)
+            pictures = models.expect(self.samples, self.more)
             rows = map(models.row, self.samples, pictures)
             return self._outcome(tuple(rows), Verdict.PASS)
 
@@ -168,17 +169,17 @@ class _Models:
             if each is not None
         }
 
-    def expect(self, samples: Sequence[Sample]) -> list[_Picture]:
-        """Pictures that follow: the chip is asked about many at once, if there are many in all."""
+    def expect(self, samples: Sequence[Sample], more: int) -> list[_Picture]:
+        """Pictures that follow, of a data set with as many ``more``: the chip is asked about many
+        at once, if there are many in all."""
         pictures = [_Picture(Path(sample.image), self.setting) for sample in samples]
-        if isinstance(self.chip, Session):
-            port = self._ports[id(self.chip)]
-            sets: list[dict[str, AnyArray]] = []
-            for picture in pictures:
-                # What cannot be read is told when its turn comes.
-                with suppress(Exception):
-                    sets.append({port.name: picture.tensor(port)})
-            self.chip.expect(sets)
+        port = self._ports[id(self.chip)]
+        sets: list[dict[str, AnyArray]] = []
+        for picture in pictures:
+            # What cannot be read is told when its turn comes.
+            with suppress(Exception):
+                sets.append({port.name: picture.tensor(port)})
+        self.chip.expect(sets, more)
         return pictures
 
     def row(self, sample: Sample, picture: _Picture) -> EvaluationRow:

@@ -80,6 +80,22 @@ def test_inferences_that_are_repeated_are_made_on_the_lifted_program(
     assert session.accelerator.runs == plain.accelerator.runs
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_those_that_are_expected_later_count_too(
+    dense: Callable[[int], Path], known: bool
+) -> None:
+    """A task is a few of many inferences, whose inputs are known or not."""
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=16)
+    plain, few, many = Session(model, lifts=False), Session(model), Session(model)
+    for session, more in ((few, 10), (many, ahead.REPEATED - 8)):
+        for part in (sets[:8], sets[8:]):
+            session.expect(part if known else len(part), more)
+            assert outputs(session, part) == outputs(plain, part)
+    assert few.lifted is None
+    assert many.lifted is not None and many.lifted.inferences == 15
+
+
 def test_what_another_process_lifts_is_run_meanwhile(dense: Callable[[int], Path]) -> None:
     (model,) = open_models(dense(0))
     sets = random_inputs(model.ports, seed=3, runs=MANY)

@@ -12,6 +12,7 @@ from corpus_models import path_of
 from darwinn_formats import flatbuffer, tflite
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_testbench import Interpreter
+from darwinn_testbench.chip import ahead
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.cli.application import run_command_line
@@ -249,6 +250,16 @@ def test_times_say_what_they_cover() -> None:
     (cpu,) = measure(named(COMPILED, "Telepathy"), chip_only=False).figures["cpu"]
     assert cpu.milliseconds is None
     assert "Telepathy" in str(cpu)
+
+
+def test_many_inferences_use_the_lifted_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the chip is given is not known before, but how often."""
+    found = run(COMPILED, runs=ahead.REPEATED)
+    assert found.figures["lifted"].inferences == ahead.REPEATED - 1
+    monkeypatch.setattr(ahead, "REPEATED", 1000)
+    plain = run(COMPILED, runs=len(found.rows))
+    assert "lifted" not in plain.figures
+    assert [row.sha256 for row in found.rows] == [row.sha256 for row in plain.rows]
 
 
 def test_layers_and_the_page_name_the_operators_on_the_cpu() -> None:
