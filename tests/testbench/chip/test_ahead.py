@@ -81,9 +81,7 @@ def test_inferences_that_are_repeated_are_made_on_the_lifted_program(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_those_that_are_expected_later_count_too(
-    dense: Callable[[int], Path], known: bool
-) -> None:
+def test_those_that_are_expected_later_count_too(dense: Callable[[int], Path], known: bool) -> None:
     """A task is a few of many inferences, whose inputs are known or not."""
     (model,) = open_models(dense(0))
     sets = random_inputs(model.ports, seed=3, runs=16)
