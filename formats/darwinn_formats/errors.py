@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 
 def printable(text: str) -> str:
@@ -15,7 +15,25 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-class FormatError(Exception):
+class Portable(Exception):
+    """An error that can be sent to another process, whatever arguments it was made of.
+
+    By itself Python makes it anew of its text alone, which fails in the process that receives it,
+    and in a pool of processes nobody hears of that.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How ``pickle`` makes it again: with the text and the attributes that it has."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[Portable], texts: tuple[Any, ...], attributes: dict[str, Any]) -> Portable:
+    error = kind.__new__(kind, *texts)
+    error.__dict__.update(attributes)
+    return error
+
+
+class FormatError(Portable):
     """A file, or a value to be written, that breaks its format.
 
     Attributes:
@@ -51,7 +69,7 @@ class FormatError(Exception):
         return FormatError(self.field, self.reason, offset=self.offset, file=name)
 
 
-class TextError(Exception):
+class TextError(Portable):
     """Text that is not the text form of a BEF file; ``line`` and ``column`` count from 1."""
 
     def __init__(self, file: str, line: int, column: int, reason: str) -> None:

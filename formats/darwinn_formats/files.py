@@ -118,7 +118,9 @@ def digest_of_sources(folders: Iterable[Path], suffixes: Collection[str] = (".py
     found = hashlib.sha256()
     for folder in folders:
         for path in sorted(each for each in folder.rglob("*") if each.suffix in suffixes):
-            found.update(f"{path.relative_to(folder)} {digest_of(path)}\n".encode())
+            line = f"{path.relative_to(folder)} {digest_of(path)}\n"
+            found.update(line.encode(errors="surrogateescape"))
+        found.update(b"\n")
     return found.hexdigest()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from darwinn_formats.errors import Portable
+
 from darwinn_sim.isa.table import INSTRUCTIONS
 
 
-class SimulationError(Exception):
+class SimulationError(Portable):
     """Base of every error that the model of the chip raises."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from darwinn_formats.errors import Portable
+
 _MOST_NAMES = 20
 """Names that an error lists: a file may have any number of them."""
 
@@ -23,7 +25,7 @@ class PolicyError(ValueError):
     """A policy that cannot be read, or that does not apply to the outputs it was declared for."""
 
 
-class ModelError(Exception):
+class ModelError(Portable):
     """A model that a CPU reference cannot use: names the file and the reason, in one line."""
 
     def __init__(self, file: str, reason: str) -> None:
@@ -32,7 +34,7 @@ class ModelError(Exception):
         self.reason = reason
 
 
-class ExecutionError(Exception):
+class ExecutionError(Portable):
     """A program that cannot be run, or that fails while it runs; the message says where."""
 
 

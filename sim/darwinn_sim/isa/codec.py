@@ -15,6 +15,7 @@ from operator import index
 from typing import NamedTuple
 
 import numpy as np
+from darwinn_formats.errors import Portable
 from numpy.typing import NDArray
 
 from darwinn_sim.isa.fields import BUNDLE_BYTES, Confidence, Field, Instruction
@@ -28,7 +29,7 @@ _OPCODE_MASK = 0x3F
 _WORD_BYTES = 8
 
 
-class DecodeError(ValueError):
+class DecodeError(Portable, ValueError):
     """An instruction stream that cannot be decoded: ``bundle`` is where, ``reason`` why.
 
     ``opcode`` is the unknown opcode, where that is the reason.

@@ -91,6 +91,9 @@ def alone(executable: Executable) -> Iterator[bool]:
         if is_alone:
             with suppress(OSError):
                 folder.rmdir()  # where nothing has been kept
+        with suppress(OSError):
+            # A process that was forked meanwhile has the folder open as well.
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 

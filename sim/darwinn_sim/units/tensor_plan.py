@@ -13,6 +13,7 @@ import math
 from typing import NamedTuple, cast
 
 import numpy as np
+from darwinn_formats.errors import Portable
 from darwinn_formats.limits import limits
 from numpy.typing import NDArray
 
@@ -46,7 +47,7 @@ class TensorPlan(NamedTuple):
     write_flag: NDArray[np.uint8]
 
 
-class PlanTooLong(ValueError):
+class PlanTooLong(Portable, ValueError):
     """The tensor instruction with index ``row`` brings the program over a limit."""
 
     def __init__(self, row: int) -> None:

@@ -84,11 +84,14 @@ class Ahead:
 
         Raises:
             TypeError: it is neither a sequence nor a whole number.
+            ValueError: a number is negative.
         """
         self._expected, unknown = (
             (sets, 0) if isinstance(sets, Sequence) else ((), operator.index(sets))
         )
         self._more = unknown + operator.index(more)
+        if min(unknown, self._more - unknown) < 0:
+            raise ValueError("how many inferences are expected is no negative number")
         self._next = 0
         self._made.clear()
 
@@ -199,15 +202,22 @@ class Ahead:
         executable = self._model.compiled.inference
         begin = time.perf_counter()
         try:
-            program = kept(self._accelerator, executable)
-            if program is not None and self._gives_the_same(program):
-                self._use(program, begin)
-            elif worth:
-                with alone(executable) as is_alone:
-                    if is_alone:
-                        self._lift(executable, begin)
+            if self._is_kept(executable, begin) or not worth:
+                return
+            with alone(executable) as is_alone:
+                # Who had it until now may have kept what it has found.
+                if is_alone and not self._is_kept(executable, begin):
+                    self._lift(executable, begin)
         except (NotLifted, SimulationError) as error:
             self._give_up(str(error))
+
+    def _is_kept(self, executable: Executable, begin: float) -> bool:
+        """Whether somebody has lifted it before: that is used."""
+        program = kept(self._accelerator, executable)
+        if program is None or not self._gives_the_same(program):
+            return False
+        self._use(program, begin)
+        return True
 
     def _lift(self, executable: Executable, begin: float) -> None:
         """Lift the program, and see that it gives what the last inference gave."""

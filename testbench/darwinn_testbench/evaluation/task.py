@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from darwinn_sim.accelerator import compile_kernels
 from numpy.typing import NDArray
 
 from darwinn_testbench.chip.images import open_image, picture_shape
@@ -21,6 +20,7 @@ from darwinn_testbench.chip.whole import open_segment, open_uncompiled
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.dataset import Sample
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.regression.pool import ChipWork
 from darwinn_testbench.report import Row, Verdict, judged
 from darwinn_testbench.vision.answers import SCORES, class_scores, other_outputs
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
@@ -83,7 +83,7 @@ class Outcome(Row):
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(ChipWork):
     """``samples`` through the models of ``setting``; ``key`` changes with anything that matters.
     The data set has as many ``more``, in other tasks."""
 
@@ -93,18 +93,25 @@ class Task:
     timeout: float
     more: int = 0
 
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """A cluster's worker may have several threads, and a model has one state."""
+        return _LOCK
+
     def perform(self) -> Outcome:
         """Do it; whatever goes wrong is a verdict, never an exception."""
-        compile_kernels()
-        # A cluster's worker may have several threads, and a model has one state.
-        with _LOCK:
-            try:
-                models = _opened(self.setting)
-            except Exception as error:
-                return self._all(*judged(error))
+        try:
+            models = _opened(self.setting)
+        except Exception as error:
+            return self._all(*judged(error))
+        try:
             pictures = models.expect(self.samples, self.more)
             rows = map(models.row, self.samples, pictures)
             return self._outcome(tuple(rows), Verdict.PASS)
+        except BaseException:
+            # Interrupted: nobody knows in what state they are.
+            _opened.cache_clear()
+            raise
 
     def failed(self, message: str) -> Outcome:
         """The outcome where the process that did it gave none."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
 from darwinn_formats.limits import Limits, limits
 
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.regression.deadline import Late, deadline
 from darwinn_testbench.regression.pool import Result, Work, perform_within
-from darwinn_testbench.regression.watchdog import Watchdog
+from darwinn_testbench.regression.program import program
+
+_PROGRAM = program()
+"""As it was when this process has begun with it, whatever becomes of its sources."""
 
 _CONNECT_SECONDS = 20
 
@@ -27,13 +30,18 @@ _SHARES = 32
 """How often a worker is given some, at least, so that all of them end at about the same time."""
 
 
+class AnotherProgram(Exception):
+    """A worker runs another state of this program, or of the libraries that it computes with."""
+
+
 def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[Result]:
     """Outcomes as they are finished by the Dask cluster whose scheduler is at ``address``.
 
     The workers need this package, and must see the files under the same paths.
 
     Raises:
-        InputError: Dask is not installed, no scheduler answers, it has no worker, or it went away.
+        InputError: Dask is not installed, no scheduler answers, it has no worker, or one that runs
+            another program, or it went away.
     """
     try:
         import distributed
@@ -57,14 +65,16 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
         together = max(1, min(_TOGETHER, len(tasks) // (_SHARES * threads)))
         waiting = iter(tasks)
         futures: dict[Any, list[Work[Result]]] = {}
+        again: set[str] = set()
 
         def submitted(some: list[Work[Result]]) -> Any:
             # Of all that it depends on: what a cluster is asked for twice by one name, by whomever,
             # it does once.
             allowed = limits()
-            text = " ".join([str(allowed), *(task.key for task in some)])
+            keys = _keys(some)
+            text = " ".join([str(allowed), str(again.issuperset(keys)), *keys])
             key = f"darwinn-{hashlib.sha256(text.encode()).hexdigest()}"
-            future = client.submit(_perform_each, some, allowed, key=key, retries=0)
+            future = client.submit(_perform_each, some, allowed, _PROGRAM, key=key, retries=0)
             futures[future] = some
             return future
 
@@ -80,12 +90,19 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
             for batch in finished.batches():
                 for future, found in batch:
                     some = futures.pop(future)
-                    if future.status == "error" and len(some) > 1:
-                        # Which of them it was shows when each is done by itself.
+                    if future.status == "error" and not again.issuperset(_keys(some)):
+                        # Which of them it was shows when each is done by itself, once more: with a
+                        # worker dies what waits for it, too.
+                        again.update(_keys(some))
                         finished.update([submitted([task]) for task in some])
                         continue
                     finished.update(handed_out(len(some)))
                     yield from _results(future, found, some)
+        except AnotherProgram:
+            raise InputError(
+                f"--scheduler {address}: a worker runs another state of this program, or has other "
+                "libraries; start the workers anew, with what is installed here"
+            ) from None
         except CancelledError:
             raise InputError(
                 f"--scheduler {address}: the connection was lost; "
@@ -95,22 +112,22 @@ def perform_on_cluster(tasks: Sequence[Work[Result]], address: str) -> Iterator[
             client.cancel(list(futures))
 
 
-_WATCHDOG = Watchdog()
-"""Of a worker."""
+def _keys(tasks: list[Work[Result]]) -> list[str]:
+    return [task.key for task in tasks]
 
 
-def _perform_each(tasks: list[Work[Result]], allowed: Limits) -> list[Result]:
-    """What a worker does. Where a nanny starts it anew, a task that is not finished in its time
-    ends it; one without is somebody's own process, and no task has a limit of time."""
-    from distributed import get_worker
+def _perform_each(tasks: list[Work[Result]], allowed: Limits, asked: str) -> list[Result]:
+    """What a worker does for a client that runs the program ``asked``."""
+    if asked != _PROGRAM:
+        raise AnotherProgram
+    return [_perform(task, allowed) for task in tasks]
 
-    has_nanny = get_worker().nanny is not None
 
-    def perform(task: Work[Result]) -> Result:
-        with _WATCHDOG.within(task.timeout) if has_nanny else nullcontext():
-            return perform_within(allowed, task)
-
-    return [perform(task) for task in tasks]
+def _perform(task: Work[Result], allowed: Limits) -> Result:
+    try:
+        return perform_within(allowed, task, deadline(task.timeout))
+    except Late:
+        return task.failed(f"not finished within {task.timeout:g} s")
 
 
 def _results(future: Any, found: Any, tasks: list[Work[Result]]) -> list[Result]:
@@ -118,13 +135,9 @@ def _results(future: Any, found: Any, tasks: list[Work[Result]]) -> list[Result]
         raise CancelledError
     if future.status == "error":
         _, error, _ = found
-        return [task.failed(_reason(error, task.timeout)) for task in tasks]
+        if isinstance(error, AnotherProgram):
+            raise error
+        text = " ".join(str(error).split())
+        return [task.failed(f"the worker failed: {type(error).__name__}: {text}") for task in tasks]
     outcomes: list[Result] = found
     return outcomes
-
-
-def _reason(error: BaseException, timeout: float) -> str:
-    kind = type(error).__name__
-    if kind == "KilledWorker":
-        return f"it took down its worker, or was not finished within {timeout:g} s"
-    return f"the worker failed: {kind}: {' '.join(str(error).split())}"

@@ -8,11 +8,13 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, TimeoutError, wait
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import islice
 from typing import Protocol, TypeVar
 
 from darwinn_formats.limits import Limits, limited, limits
+from darwinn_sim.accelerator import compile_kernels
 from pebble import ProcessExpired, ProcessPool
 from threadpoolctl import threadpool_limits
 
@@ -20,6 +22,8 @@ from darwinn_testbench.confinement import Confinement, confine
 
 _AHEAD = 4
 """Tasks for each process that are handed out at a time: the next one is there when one is done."""
+
+NO_LIMIT: AbstractContextManager[object] = nullcontext()
 
 OutcomeType = TypeVar("OutcomeType", covariant=True)
 Result = TypeVar("Result")
@@ -36,11 +40,31 @@ class Work(Protocol[OutcomeType]):
     def timeout(self) -> float:
         """Seconds that it may take."""
 
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """What it holds meanwhile, in a process with several threads."""
+
+    def prepare(self) -> None:
+        """Do what a process does once, as compiling kernels."""
+
     def perform(self) -> OutcomeType:
         """Do it; whatever goes wrong is an outcome, never an exception."""
 
     def failed(self, message: str) -> OutcomeType:
         """What came of it where the process that did it gave no outcome."""
+
+
+class ChipWork:
+    """What most tasks have: their kernels are compiled before, and they do not meet."""
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """None."""
+        return nullcontext()
+
+    def prepare(self) -> None:
+        """Compile kernels."""
+        compile_kernels()
 
 
 def perform_here(tasks: Sequence[Work[Result]], jobs: int | None = None) -> Iterator[Result]:
@@ -96,10 +120,16 @@ def _await_end_of_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def perform_within(allowed: Limits, task: Work[Result]) -> Result:
-    """What comes of a task within limits, which are the other process's own otherwise."""
+def perform_within(
+    allowed: Limits, task: Work[Result], limit: AbstractContextManager[object] = NO_LIMIT
+) -> Result:
+    """What comes of a task within limits, which are the other process's own otherwise; ``limit`` is
+    that of time, which what comes before the task takes nothing of.
+    """
     with limited(allowed):
-        return task.perform()
+        task.prepare()
+        with task.lock, limit:
+            return task.perform()
 
 
 def _result(future: Future[Result], task: Work[Result]) -> Result:

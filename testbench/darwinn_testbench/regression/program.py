@@ -14,7 +14,7 @@ from darwinn_testbench.rtl.build import source_folder
 from darwinn_testbench.version import __version__
 
 _SUFFIXES = (".py", ".toml", ".sv", ".vlt", ".cpp", ".h")
-_LIBRARIES = ("numpy", "numba", "ai-edge-litert")
+_LIBRARIES = ("numpy", "numba", "ai-edge-litert", "pillow")
 """Those that compute what outcomes tell."""
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 from darwinn_formats.files import digest_of
-from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench import policy as policies
@@ -21,6 +20,7 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.programs import natives
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.regression.manifest import Case, EngineName
+from darwinn_testbench.regression.pool import ChipWork
 from darwinn_testbench.regression.program import program
 from darwinn_testbench.report import Report, Row, Verdict, judged
 
@@ -28,7 +28,7 @@ _MISSING = "missing"
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(ChipWork):
     """``key`` changes with anything that the outcome depends on: files, options, this program."""
 
     key: str
@@ -41,10 +41,13 @@ class Task:
         """Seconds that it may take."""
         return self.case.timeout
 
+    def prepare(self) -> None:
+        """Compile kernels, if it is for the chip."""
+        if runs_on_chip(self):
+            super().prepare()
+
     def perform(self) -> Outcome:
         """Do it; whatever goes wrong is a verdict, never an exception."""
-        if runs_on_chip(self):
-            compile_kernels()
         begin = time.perf_counter()
         figures: dict[str, Any] = {}
         try:

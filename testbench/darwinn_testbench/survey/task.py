@@ -12,7 +12,6 @@ from typing import Any
 
 from darwinn_formats.darwinn import Executable
 from darwinn_sim import timing
-from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.fields import Grade
 from darwinn_sim.isa.grading import Assumption
@@ -23,6 +22,7 @@ from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.comparison.excitation import ExcitationFigures
 from darwinn_testbench.comparison.operator_coverage import How, OperatorFigures
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.regression.pool import ChipWork
 from darwinn_testbench.regression.task import Task, command_of, told, verified
 from darwinn_testbench.report import Row, Verdict, judged
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -139,7 +139,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class _RowTask(ABC):
+class _RowTask(ChipWork, ABC):
     """A row to be made: ``row`` holds what is known of it before, and the key of the task."""
 
     row: SurveyRow
@@ -151,7 +151,6 @@ class _RowTask(ABC):
 
     def perform(self) -> SurveyRow:
         """Do it; whatever goes wrong is a verdict, never an exception."""
-        compile_kernels()
         begin = time.perf_counter()
         found: dict[str, Any] = {"command": self._command()}
         for work in self._works():

@@ -209,6 +209,23 @@ def test_a_process_that_is_gone_lifts_nothing(folder: Path) -> None:
         assert is_alone
 
 
+def test_a_process_that_was_forked_meanwhile_lifts_nothing(folder: Path) -> None:
+    """It has all open files of the one that does, for as long as it lives."""
+    executable = ready(random_dense([20, 10], 1), stands_alone=True)[1]
+    folder.mkdir()
+    with alone(executable):
+        process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+        process.start()
+        # The folder stays, so that the lock is on the one that the child has open.
+        (next(folder.iterdir()) / "kept").touch()
+    try:
+        with alone(executable) as is_alone:
+            assert is_alone
+    finally:
+        process.kill()
+        process.join()
+
+
 def test_what_has_been_kept_stays_when_it_is_lifted_again(
     made: tuple[Accelerator, Executable, Path],
 ) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from darwinn_formats import darwinn
-from darwinn_formats.darwinn import CompiledModel
+from darwinn_formats.darwinn import CompiledModel, Executable
 from darwinn_sim import chip
 from darwinn_sim.lifting import kept
+from darwinn_sim.lifting.program import LiftedProgram, lift
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.machine.examine import Tap
 from darwinn_testbench.chip import ahead
@@ -92,6 +94,36 @@ def test_those_that_are_expected_later_count_too(dense: Callable[[int], Path], k
             assert outputs(session, part) == outputs(plain, part)
     assert few.lifted is None
     assert many.lifted is not None and many.lifted.inferences == 15
+
+
+@pytest.mark.usefixtures("keeps")
+def test_what_was_kept_in_the_last_moment_is_used(
+    dense: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whoever had it to lift until then."""
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    outputs_of_all = outputs(Session(model, lifts=False), sets)
+    lifts = []
+
+    def counted(*given: Any) -> LiftedProgram:
+        lifts.append(given)
+        return lift(*given)
+
+    @contextmanager
+    def late(executable: Executable) -> Iterator[bool]:
+        other = Session(model, lifts=False)
+        other.infer(sets[0])
+        kept.keep(executable, lift(other.accelerator, executable))
+        with kept.alone(executable) as is_alone:
+            yield is_alone
+
+    monkeypatch.setattr(ahead, "lift", counted)
+    monkeypatch.setattr(ahead, "alone", late)
+    session = Session(model)
+    session.expect(sets)
+    assert outputs(session, sets) == outputs_of_all
+    assert not lifts and session.lifted is not None and session.lifted.inferences == MANY - 1
 
 
 def test_what_another_process_lifts_is_run_meanwhile(dense: Callable[[int], Path]) -> None:
@@ -269,6 +301,9 @@ def test_how_many_are_expected_is_a_whole_number_of_any_kind(
     for wrong in (1000.0, None, iter(sets)):
         with pytest.raises(TypeError):
             session.expect(wrong)  # type: ignore[arg-type]
+    for count, more in ((-1, 0), (0, -1), (1, -1)):
+        with pytest.raises(ValueError, match="negative"):
+            session.expect(count, more)
 
 
 def test_a_result_is_the_callers(dense: Callable[[int], Path]) -> None:

@@ -17,7 +17,7 @@ from darwinn_testbench.cli import commands, sandbox
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
-from darwinn_testbench.regression.pool import perform_here
+from darwinn_testbench.regression.pool import ChipWork, perform_here
 from threadpoolctl import threadpool_info
 
 WITHOUT = {"accuracy", "delegate", "sample", "warm-up"}
@@ -139,7 +139,7 @@ def test_the_process_ends_with_the_one_that_started_it() -> None:
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(ChipWork):
     """Says which limits its process has."""
 
     key: str = "limits"
@@ -159,7 +159,7 @@ def test_processes_of_a_regression_have_the_limits() -> None:
 
 
 @dataclass(frozen=True)
-class Threads:
+class Threads(ChipWork):
     """Says how many threads matrices are made with."""
 
     key: str = "threads"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import pickle
@@ -12,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -438,32 +439,72 @@ def test_a_worker_that_fails_fails_only_the_task_that_it_was(
 
 
 class Endless(Passing):
-    """And no other thread of Python goes on meanwhile."""
+    """One that does not end, and handles every exception; others wait for ever less than it may."""
+
+    def prepare(self) -> None:
+        time.sleep(0.3)
 
     def perform(self) -> Outcome:
-        if self.seed == 3:
-            ctypes.PyDLL(None).sleep(600)
+        while self.seed == 3:
+            with suppress(Exception):
+                time.sleep(0.01)
         return super().perform()
 
 
-def test_a_task_that_does_not_end_ends_the_worker_and_fails_alone() -> None:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    dask_config = pytest.importorskip("dask.config")
-    case = Case(file="f", name="f", timeout=0.5)
-    tasks = [Endless(str(seed), case, "model", seed) for seed in range(8)]
-    with (
-        # It is tried once more, which takes the start of a worker.
-        dask_config.set({"distributed.scheduler.allowed-failures": 1}),
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
-        ) as dask,
-    ):
-        found = {
-            each.seed: each for each in cluster.perform_on_cluster(tasks, dask.scheduler_address)
-        }
-    assert sorted(found) == list(range(8))
+def test_a_task_that_does_not_end_fails_alone(scheduler: str) -> None:
+    """What comes before a task takes none of its time."""
+    case = Case(file="f", name="f", timeout=0.2)
+    tasks = [Endless(str(seed), case, "model", seed) for seed in range(6)]
+    found = {each.seed: each for each in cluster.perform_on_cluster(tasks, scheduler)}
+    assert sorted(found) == list(range(6))
     assert [seed for seed, each in found.items() if each.verdict is not Verdict.PASS] == [3]
-    assert found[3].message == "it took down its worker, or was not finished within 0.5 s"
+    assert found[3].message == "not finished within 0.2 s"
+
+
+@pytest.mark.parametrize("timeout", [1e-9, 1e10, float("inf")])
+def test_a_limit_of_time_may_be_any(scheduler: str, timeout: float) -> None:
+    tasks = [Passing("0", Case(file="f", name="f", timeout=timeout), "model", 0)]
+    tasks.append(Passing("1", Case(file="f", name="f", timeout=60), "model", 1))
+    found = {each.seed: each for each in cluster.perform_on_cluster(tasks, scheduler)}
+    assert found[1].verdict is Verdict.PASS
+    assert timeout < 1 or found[0].verdict is Verdict.PASS
+
+
+def test_workers_of_another_program_are_refused(
+    scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would give outcomes of theirs, which the journal would keep as this one's."""
+    tasks = [Passing("0", Case(file="f", name="f"), "model", 0)]
+    monkeypatch.setattr(cluster, "_perform_each", partial(as_of_another, cluster._perform_each))
+    with pytest.raises(InputError, match="a worker runs another state of this program"):
+        list(cluster.perform_on_cluster(tasks, scheduler))
+
+
+def as_of_another(perform: Callable[..., Any], tasks: Any, allowed: Any, asked: str) -> Any:
+    return perform(tasks, allowed, f"not {asked}")
+
+
+class Unlucky(Passing):
+    """Fails once, as what waits for a worker that another task takes down does."""
+
+    def perform(self) -> Outcome:
+        mark = Path(self.case.file)
+        if not mark.exists():
+            mark.touch()
+            raise MemoryError
+        return super().perform()
+
+
+def test_who_was_beside_a_task_that_takes_its_worker_down_is_tried_again(
+    tmp_path: Path, scheduler: str
+) -> None:
+    tasks = [
+        Unlucky(str(seed), Case(file=str(tmp_path / str(seed)), name="f"), "model", seed)
+        for seed in range(3)
+    ]
+    found = list(cluster.perform_on_cluster(tasks, scheduler))
+    assert sorted(each.seed for each in found) == [0, 1, 2]
+    assert all(each.verdict is Verdict.PASS for each in found)
 
 
 def test_two_who_ask_a_cluster_at_once_are_given_what_each_has_asked_for(
@@ -491,12 +532,14 @@ def test_a_task_of_which_no_outcome_comes_back_has_failed(tmp_path: Path) -> Non
 
 PARENT = """
 import os, sys, time
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 from darwinn_testbench.regression.pool import perform_here
 
 class Endless:
-    key, timeout = "endless", 600.0
+    key, timeout, lock = "endless", 600.0, nullcontext()
+    def prepare(self):
+        pass
     def perform(self):
         Path(sys.argv[1]).write_text(str(os.getpid()))
         time.sleep(600)
