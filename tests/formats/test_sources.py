@@ -27,10 +27,10 @@ def test_names_and_contents_count(tmp_path: Path) -> None:
     assert changes()
     (one / "b.py").rename(other / "b.py")
     assert changes()
-    os.symlink("nowhere", one / "c.py")
+    (one / "c.py").symlink_to("nowhere")
     assert changes()
-    with open(os.fsencode(one) + b"/\xff.py", "w"):
-        assert changes()
+    (one / os.fsdecode(b"\xff.py")).touch()
+    assert changes()
     (one / "a.pyc").write_text("1")
     assert digest_of_sources([one, other]) == digests[-1]
     (one / "a.sv").write_text("1")
