@@ -24,7 +24,7 @@ FLAG_MASK = (1 << _FLAG_BITS) - 1
 """Flags count in 16 bits."""
 
 _PLACE_BITS = 5
-"""An obstacle has the number of its flag, and 1, in so many bits: there are 19. No obstacle is 0."""
+"""An obstacle has the number of its flag, and 1, in so many bits: there are 19. None is 0."""
 
 
 class Watchers(Record):
