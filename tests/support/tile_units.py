@@ -22,7 +22,13 @@ from tile_runs import rtl_tile
 from traversal_coverage import bins
 
 LIMIT = 3000
-"""Cycles within which an instruction ends, if it ends at all; stalls included."""
+"""Cycles within which an instruction ends, if it ends at all and nothing holds it back."""
+
+
+def limit_of(transfers: int, share: int) -> int:
+    """As ``LIMIT``, where each of so many transfers has to wait in ``share`` of 256 cycles: twice
+    what that takes on the mean."""
+    return LIMIT + 2 * transfers * 256 // (256 - share)
 
 
 @cache

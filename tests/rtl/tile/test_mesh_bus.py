@@ -13,7 +13,7 @@ from nightly import nightly_too
 from slow_model import mesh_bus as slow
 from slow_model.traversal import walk
 from stimulus import NO_AIMS, Aims, Walk, line, near_edges, nothing
-from tile_units import LIMIT, TileAndModel, check_unit
+from tile_units import LIMIT, TileAndModel, check_unit, limit_of
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases import mesh_bus as unit
@@ -49,7 +49,7 @@ def test_random_instructions_send_and_write_the_words_of_the_slow_model(nightly:
         for word in words:
             pair.rtl.send_word(link, word)
         pair.give(name, fields)
-        pair.run()
+        pair.run(limit_of(len(sent) + len(words), share))
         assert pair.rtl.idle == (sending_ends and receiving_ends), "end of the instruction"
         actual = [word.to_bytes(4, "little") for word in pair.rtl.words_out(link)]
         assert actual == sent, "words sent"

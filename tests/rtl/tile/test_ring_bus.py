@@ -16,7 +16,7 @@ from slow_model.memory import Core
 from slow_model.sync import produce
 from slow_model.traversal import walk
 from stimulus import NO_AIMS, Aims, Walk, near_edges
-from tile_units import TileAndModel, check_unit
+from tile_units import TileAndModel, check_unit, limit_of
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
 from unit_cases import ring_bus as unit
@@ -65,7 +65,7 @@ def test_random_instructions_send_and_write_the_rows_of_the_slow_model(nightly: 
             pair.rtl.send_row(RingRow(words, channel))
         pair.give(("RingConsumerA", "RingConsumerB")[channel], receiving)
         pair.give("RingProducer", sending)
-        pair.run()
+        pair.run(limit_of(len(sent) + len(rows), share))
         assert pair.rtl.idle == (sending_ends and receiving_ends), "end of the instructions"
         elements = walk(sending, "wide_read")[: len(sent)]
         expected = [
