@@ -24,9 +24,8 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.expectation import References, device_inputs
 from darwinn_testbench.errors import InputError
 
-from benchmarks.common import alone, machine, parser
+from benchmarks.common import STARTS, alone, machine, parser
 from benchmarks.many_inputs import best, litert
-from benchmarks.warm import STARTS
 
 ENOUGH = 2.0
 """Seconds after which nothing is repeated."""
@@ -96,7 +95,7 @@ def measure(path: Path, original: Path, repeat: int) -> Times | str:
 
 
 def _measured(path: Path, original: Path, repeat: int) -> Times | str:
-    """The times of a pair; what seems to take longer is measured anew (``benchmarks.warm``)."""
+    """The times of a pair; what seems to take longer is measured anew."""
     found = alone(measure, path, original, repeat)
     for _ in range(STARTS - 1):
         if isinstance(found, str) or not found.longer:

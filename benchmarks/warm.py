@@ -4,10 +4,8 @@ All ways of a model take turns, so that what else the machine does meets all of 
 begins a round in its turn: none always follows the same other one. A way may take FACTOR times what
 `darwinn run` takes, and MORE seconds.
 
-What else the machine does only makes an inference longer, so the best of each way counts. Two
-processes that do the same differ by up to a quarter for as long as they live, since their memory
-lies otherwise in the caches: where a bound is not kept all ways are started anew. What a way costs
-remains in every start.
+What else the machine does only makes an inference longer, so the best of each way counts. Where a
+bound is not kept all ways are started anew (``common.STARTS``).
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ import numpy as np
 from darwinn_testbench import Session, open_models
 
 from benchmarks import common
-from benchmarks.common import compiled, machine
+from benchmarks.common import STARTS, compiled, machine
 
 MODELS = (
     "dense_256",
@@ -37,7 +35,6 @@ MODELS = (
     "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
 )
 FACTOR, MORE = 1.2, 0.010
-STARTS = 4
 
 DARWINN = (sys.executable, "-c", "from darwinn_testbench.cli import main; main()")
 SUPPORT = Path(__file__).parents[1] / "tests" / "support"

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from darwinn_testbench.report.files import write_result
 
-from benchmarks.common import alone, commit, machine, parser
+from benchmarks.common import STARTS, alone, commit, machine, parser
 from benchmarks.record.history import (
     ALLOWED,
     BUSY,
@@ -45,10 +45,6 @@ from benchmarks.record.measures import MEASURES, measured
 from benchmarks.record.page import page_of
 
 HISTORY = Path(__file__).with_name("history.jsonl")
-
-_AGAIN = 3
-"""How often what seems to be lost is measured again, in a process of its own: equal ones differ by
-up to a quarter for as long as they live."""
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -71,7 +67,7 @@ def changes(lines: Sequence[Line], here: str, only: str, repeat: int) -> Iterato
         if only not in measure.name or not measure.can_be():
             continue
         entry = _entry(number, repeat)
-        for _ in range(_AGAIN):
+        for _ in range(STARTS - 1):
             quickest = min(quickest, entry.calibration)
             slow = entry.calibration > ALLOWED * quickest
             if not slow and not change(lines, here, measure.name, entry).lost:
