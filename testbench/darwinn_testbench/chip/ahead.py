@@ -86,12 +86,11 @@ class Ahead:
             TypeError: it is neither a sequence nor a whole number.
             ValueError: a number is negative.
         """
-        self._expected, unknown = (
-            (sets, 0) if isinstance(sets, Sequence) else ((), operator.index(sets))
-        )
-        self._more = unknown + operator.index(more)
-        if min(unknown, self._more - unknown) < 0:
+        known, unknown = (sets, 0) if isinstance(sets, Sequence) else ((), operator.index(sets))
+        more = operator.index(more)
+        if unknown < 0 or more < 0:
             raise ValueError("how many inferences are expected is no negative number")
+        self._expected, self._more = known, unknown + more
         self._next = 0
         self._made.clear()
 

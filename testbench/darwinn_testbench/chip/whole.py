@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import index as whole_number
 from typing import Any
 
 import numpy as np
@@ -200,7 +199,7 @@ class WholeModel:
     def expect(self, sets: Sequence[TensorMap] | int, more: int = 0) -> None:
         """Say how many inferences follow (:meth:`Session.expect`): what the chip is given is known
         when operators before it have run."""
-        count = len(sets) if isinstance(sets, Sequence) else whole_number(sets)
+        count = len(sets) if isinstance(sets, Sequence) else sets
         for session in self.sessions:
             session.expect(count, more)
 

@@ -23,7 +23,7 @@ from darwinn_testbench.confinement import Confinement, confine
 _AHEAD = 4
 """Tasks for each process that are handed out at a time: the next one is there when one is done."""
 
-NO_LIMIT: AbstractContextManager[object] = nullcontext()
+_NO_LIMIT: AbstractContextManager[object] = nullcontext()
 
 OutcomeType = TypeVar("OutcomeType", covariant=True)
 Result = TypeVar("Result")
@@ -121,7 +121,7 @@ def _await_end_of_parent() -> None:
 
 
 def perform_within(
-    allowed: Limits, task: Work[Result], limit: AbstractContextManager[object] = NO_LIMIT
+    allowed: Limits, task: Work[Result], limit: AbstractContextManager[object] = _NO_LIMIT
 ) -> Result:
     """What comes of a task within limits, which are the other process's own otherwise; ``limit`` is
     that of time, which what comes before the task takes nothing of.
