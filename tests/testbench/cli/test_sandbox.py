@@ -18,6 +18,7 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
 from darwinn_testbench.regression.pool import ChipWork, perform_here
+from other_processes import children_of, is_gone
 from threadpoolctl import threadpool_info
 
 WITHOUT = {"accuracy", "delegate", "sample", "warm-up"}
@@ -108,11 +109,6 @@ def test_a_lower_limit_stays() -> None:
     assert confined(code, Confinement(memory=1 << 30)).stdout == f"{(1 << 30, 1 << 30)}\n"
 
 
-def children(process: int) -> list[int]:
-    text = Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(word) for word in text.split()]
-
-
 @pytest.mark.skipif(
     not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="Linux says it there"
 )
@@ -120,7 +116,7 @@ def test_the_process_ends_with_the_one_that_started_it() -> None:
     command = [sys.executable, "-c", DARWINN, "inspect", "-", "--sandbox"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         ends = time.monotonic() + PATIENCE
-        while not (found := children(process.pid)) and time.monotonic() < ends:
+        while not (found := children_of(process.pid)) and time.monotonic() < ends:
             time.sleep(0.05)
         (child,) = found
         # It waits for its input, which never ends, once it is confined.
@@ -131,9 +127,7 @@ def test_the_process_ends_with_the_one_that_started_it() -> None:
             time.sleep(0.05)
         time.sleep(0.2)
         process.kill()
-        while Path(f"/proc/{child}").exists() and time.monotonic() < ends:
-            if " Z " in Path(f"/proc/{child}/stat").read_text():
-                break
+        while not is_gone(child) and time.monotonic() < ends:
             time.sleep(0.05)
         assert time.monotonic() < ends
 

@@ -29,6 +29,7 @@ from darwinn_testbench.device.delegate.messages import HEADER, MAGIC, Content, K
 from darwinn_testbench.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from other_processes import children_of, is_gone
 from sample_runs import expected, random_input
 from whole_models import options_of
 
@@ -62,11 +63,6 @@ def computes(interpreter: Any, seed: int = 0) -> bool:
     return np.array_equal(interpreter.get_tensor(1).ravel(), expected(NETWORK, image))
 
 
-def children_of(process: int) -> set[int]:
-    tasks = Path(f"/proc/{process}/task").iterdir()
-    return {int(each) for task in tasks for each in (task / "children").read_text().split()}
-
-
 def chips_of(process: int) -> set[int]:
     """The chip's processes among the children."""
     word = server.__name__.encode()
@@ -75,13 +71,6 @@ def chips_of(process: int) -> set[int]:
         for child in children_of(process)
         if word in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
     }
-
-
-def is_gone(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

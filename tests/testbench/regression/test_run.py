@@ -28,6 +28,7 @@ from darwinn_testbench.regression.resume import JOURNAL, resume
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import Outcome, Task, outcome_of, tasks_of
 from darwinn_testbench.report import Verdict
+from other_processes import is_gone
 
 MANIFEST = """
 [defaults]
@@ -559,7 +560,7 @@ def test_no_process_outlives_a_killed_parent(tmp_path: Path) -> None:
             worker = int(awaited(lambda: mark.exists() and mark.read_text()))
         finally:
             parent.kill()
-    awaited(lambda: not alive(worker))
+    awaited(lambda: is_gone(worker))
 
 
 def awaited(found: Callable[[], Any]) -> Any:
@@ -569,14 +570,6 @@ def awaited(found: Callable[[], Any]) -> Any:
             return result
         time.sleep(0.1)
     raise AssertionError("not within a minute")
-
-
-def alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state not in "ZX"
 
 
 @pytest.fixture
