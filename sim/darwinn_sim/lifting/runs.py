@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -301,21 +302,23 @@ def planes_of(
     iterations: Iterations,
     which: slice | Numbers,
     parameters: Parameters,
-    k: int,
-) -> list[NDArray[np.int32]]:
-    """Numbers of the bytes of value ``k`` of iterations, of all lanes: one plane, or two."""
-    planes = 2 if parameters["parameter_16bit"] else 1
-    rows, place = iterations.row[which], iterations.place[which].astype(np.int64)
-    found = []
-    for plane in range(planes):
-        at = place + planes * k + plane
-        row = walked.rows[rows + (at >> 2)]
-        found.append(
-            walked.distinct.reshape(-1, 64, 4)[
-                row[:, None], np.arange(64)[None, :], (at & 3)[:, None]
-            ]
-        )
+    values: Sequence[int],
+) -> NDArray[np.int32]:
+    """Numbers of the bytes of some of the values of iterations, of all lanes, one plane of each
+    value or two: (iterations, planes, 64)."""
+    width = 2 if parameters["parameter_16bit"] else 1
+    planes = (width * np.array(values, np.int64)[:, None] + np.arange(width)).ravel()
+    at = iterations.place[which].astype(np.int64)[:, None] + planes
+    row = walked.rows[iterations.row[which][:, None] + (at >> 2)]
+    found: NDArray[np.int32] = walked.distinct.reshape(-1, chip.LANES, 4)[
+        row[..., None], np.arange(chip.LANES), (at & 3)[..., None]
+    ]
     return found
+
+
+def working(parameters: Parameters) -> list[int]:
+    """Products of an iteration that are made."""
+    return [k for k in range(int(parameters["products"])) if parameters["working"] >> k & 1]
 
 
 def weights_of(
@@ -336,16 +339,16 @@ def weights_of(
         if (zero_points >= CONSTANTS).any():
             raise NotLifted("zero points are computed")
         zero = words_of(zero_points)[:lanes]
-    for k in range(int(parameters["products"])):
-        if not parameters["working"] >> k & 1:
-            continue
-        low, *high = planes_of(walked, iterations, which, parameters, k)
-        value = (low.astype(np.int64) + 256 * sum(high))[:, :lanes] - zero
-        if parameters["activation_16bit"]:
-            weights[:, 2 * k] = value
-            weights[:, 2 * k + 1] = 256 * value
-        else:
-            weights[:, k] = value
+    made = working(parameters)
+    value = planes_of(walked, iterations, which, parameters, made)[..., :lanes].astype(np.int64)
+    if parameters["parameter_16bit"]:
+        value = value[:, 0::2] + 256 * value[:, 1::2]
+    value -= zero
+    if parameters["activation_16bit"]:
+        low = 2 * np.array(made, np.int64)
+        weights[:, low], weights[:, low + 1] = value, 256 * value
+    else:
+        weights[:, made] = value
     return weights
 
 

@@ -85,7 +85,7 @@ class Slots:
         for k, stage in enumerate(parts):
             for operands in (stage.operands, stage.others):
                 identity = operands[operands >= CONSTANTS] - CONSTANTS
-                takes = np.unique(maker[identity // BLOCK])
+                takes = maker[identity // BLOCK]
                 last[takes[takes >= 0]] = k
         kept = maker[(outputs - CONSTANTS) // BLOCK]
         last[kept[kept >= 0]] = len(parts)

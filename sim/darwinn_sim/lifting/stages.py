@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.lifting.runs import Found, joined, planes_of, weights_of, words_of
+from darwinn_sim.lifting.runs import Found, joined, planes_of, weights_of, words_of, working
 from darwinn_sim.lifting.stage import Made, Stage
 from darwinn_sim.lifting.tape import CONSTANTS
 from darwinn_sim.lifting.walk import NO_TABLE, NotLifted
@@ -160,7 +160,8 @@ def _stage(found: Found, members: Members, stored: bool) -> Stage:
         each = weights_of(found.walked, found.iterations, which, parameters, lanes, row_of_zeros)
         taken = found.walked.operands[found.iterations.operand[_iterations_of(found, link)]]
         used = (each != 0).any(axis=2).ravel()
-        operands.append(taken.reshape(len(link), -1)[:, used])
+        taken = taken.reshape(len(link), -1)
+        operands.append(taken if used.all() else taken[:, used])
         weights.append(each.reshape(-1, lanes)[used])
         point = int(parameters["activation_zero_point"])
         if parameters["activation_16bit"]:
@@ -176,7 +177,7 @@ def _stage(found: Found, members: Members, stored: bool) -> Stage:
         np.concatenate(zeros),
     )
     # All bytes of a stage have one zero point; what is left is a constant.
-    offset -= ((points - zero)[:, None] * weight).sum(axis=0)
+    offset -= (points - zero) @ weight
     return _finished(found, members, stored, Made.PRODUCTS, joined, weight, zero, offset)
 
 
@@ -288,12 +289,8 @@ def _of_data(found: Found, members: Members, stored: bool) -> Stage:
             return _by_lanes(found, members, stored, Made.MAXIMUM, taken, None, 0, width=width)
         weights = np.tile(256 ** np.arange(width), taken.shape[2] // width)
         return _by_lanes(found, members, stored, Made.PRODUCTS, taken, weights[:, None], 0)
-    taken = np.concatenate(
-        [
-            np.stack(planes_of(found.walked, found.iterations, which.ravel(), parameters, k), 1)
-            for k in _working(parameters)
-        ],
-        axis=1,
+    taken = planes_of(
+        found.walked, found.iterations, which.ravel(), parameters, working(parameters)
     )
     taken = taken[:, :, :lanes].reshape(*which.shape, -1, lanes)
     taken = taken.transpose(0, 3, 1, 2).reshape(len(which), lanes, -1)
@@ -318,18 +315,13 @@ def _of_data(found: Found, members: Members, stored: bool) -> Stage:
     return _by_lanes(found, members, stored, Made.PRODUCTS, taken, weights[:, None], offset)
 
 
-def _working(parameters: Parameters) -> list[int]:
-    """Products of an iteration that are made."""
-    return [k for k in range(int(parameters["products"])) if parameters["working"] >> k & 1]
-
-
 def _working_bytes(found: Found, parameters: Parameters, which: Numbers) -> Numbers32:
     """Bytes of the activations of the products that are made: (runs, iterations, bytes)."""
     octets = found.walked.operands[found.iterations.operand[which]]
     if parameters["activation_16bit"]:
-        octets = octets.reshape(*which.shape, 2, 2)[:, :, _working(parameters)]
+        octets = octets.reshape(*which.shape, 2, 2)[:, :, working(parameters)]
         return octets.reshape(*which.shape, -1)
-    return octets[:, :, _working(parameters)]
+    return octets[:, :, working(parameters)]
 
 
 def _activations(found: Found, parameters: Parameters, which: Numbers) -> Numbers:
@@ -337,7 +329,7 @@ def _activations(found: Found, parameters: Parameters, which: Numbers) -> Number
     octets = found.walked.operands[found.iterations.operand[which]].astype(np.int64)
     if parameters["activation_16bit"]:
         octets = octets[:, 0::2] + 256 * octets[:, 1::2]
-    return octets[:, _working(parameters)].ravel() - int(parameters["activation_zero_point"])
+    return octets[:, working(parameters)].ravel() - int(parameters["activation_zero_point"])
 
 
 def _values(found: Found, parameters: Parameters, which: Numbers, lanes: int) -> Numbers32:
@@ -345,11 +337,10 @@ def _values(found: Found, parameters: Parameters, which: Numbers, lanes: int) ->
     taken = []
     places = found.iterations.place[which[0]]
     for i, place in enumerate(places.tolist()):
-        for k in _working(parameters):
-            if not k or not place & 3:
-                each = planes_of(found.walked, found.iterations, which[:, i], parameters, k)
-                taken += [plane[:, :lanes] for plane in each]
-    return np.stack(taken, axis=2)
+        values = [k for k in working(parameters) if not k or not place & 3]
+        each = planes_of(found.walked, found.iterations, which[:, i], parameters, values)
+        taken.append(each[:, :, :lanes].transpose(0, 2, 1))
+    return np.concatenate(taken, axis=2)
 
 
 def _by_lanes(

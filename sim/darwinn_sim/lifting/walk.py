@@ -305,6 +305,8 @@ class _Joined:
         self.operations = Operation.zeros(0)
         self.words = np.zeros(0, np.int32)
         self.outputs: dict[str, Numbers32] = {}
+        self._parts: list[tuple[NDArray[np.uint32], NDArray[np.integer]]] = []
+        """Distinct rows of each run, and which of them those that differ in any run are."""
 
     def add(
         self,
@@ -323,22 +325,27 @@ class _Joined:
             self.outputs = {name: np.zeros(len(each), np.int32) for name, each in outputs.items()}
             self.operations = operations
             self.words = np.zeros(OPERAND_BYTES * len(operations), np.int32)
-            self.rows, self.distinct = rows, np.zeros((len(distinct), chip.ROW_BYTES), np.int32)
+            self.rows = rows
         codes.add_octets(self.operands, notes.operands.view(np.uint8), shift)
         words = np.ascontiguousarray(operations["operands"]).view(np.uint8).reshape(-1)
         codes.add_octets(self.words, words, shift)
         for name, each in outputs.items():
             codes.add_octets(self.outputs[name], np.frombuffer(each, np.uint8), shift)
+        which: NDArray[np.integer] = np.arange(len(distinct))
         if not first:
             # Rows that are equal in one octet may differ in another.
             pairs = _joined(self.rows, rows)
-            self.distinct = self.distinct[pairs[:, 0]]
-            distinct = distinct[pairs[:, 1]]
-        octets = np.ascontiguousarray(distinct).view(np.uint8).reshape(-1)
-        codes.add_octets(self.distinct.reshape(-1), octets, shift)
+            self._parts = [(each, places[pairs[:, 0]]) for each, places in self._parts]
+            which = pairs[:, 1]
+        self._parts.append((distinct, which))
 
     def identify(self, numbers: int) -> None:
         """Replace codes by numbers, which are below ``numbers``, when all runs are there."""
+        self.distinct = np.zeros((len(self._parts[0][1]), chip.ROW_BYTES), np.int32)
+        for run, (distinct, which) in enumerate(self._parts):
+            octets = distinct[which].view(np.uint8).reshape(-1)
+            codes.add_octets(self.distinct.reshape(-1), octets, _BITS * run)
+        self._parts.clear()
         coded = (self.operands, self.words, self.distinct.reshape(-1), *self.outputs.values())
         for each in coded:
             codes.identify(each, CONSTANTS)

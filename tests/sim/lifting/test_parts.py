@@ -127,7 +127,7 @@ def test_planes_and_bytes_that_an_instruction_takes(seed: int) -> None:
             else products
         )
         assert runs._bytes_that_work(each) == sum(1 << k for k in octets)
-        assert stages._working(each) == [k for k in products if k < each["products"]]
+        assert runs.working(each) == [k for k in products if k < each["products"]]
 
 
 @given(SEEDS)
@@ -156,7 +156,7 @@ def test_weights_of_products(seed: int) -> None:
     found = runs.weights_of(walked, iterations, slice(1, 4), parameters, lanes, zeros)
     expected = np.zeros((3, 4, lanes), np.int64)
     for i in range(3):
-        for k in stages._working(parameters):
+        for k in runs.working(parameters):
             for lane in range(lanes):
                 value = 0
                 for plane in range(width):
