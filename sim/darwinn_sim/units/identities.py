@@ -8,7 +8,7 @@ computes from data (``scalar_notes``). A memory holds a byte where an identity h
 a run for each of its octets.
 
 The octets of a constant are all the same, so that whatever is no input and no result may be left as
-it is. Other identities have codes whose first three octets are not (:func:`code`).
+it is. Other identities have codes whose first three octets are not (:func:`_code`).
 """
 
 from __future__ import annotations
@@ -375,11 +375,32 @@ def same_row(one: NDArray[np.uint32], other: NDArray[np.uint32], count: int) -> 
 
 
 @inner
-def octet(walk: Walk, identity: int) -> np.uint32:
-    """What a byte holds in this run."""
+def _code(identity: int) -> int:
+    """What stands for an identity: the octets of all runs, the first one lowest."""
     low = identity % CODES
-    number = (identity // CODES) << 24 | (low + low // (SPACING - 1) + 1)
-    return np.uint32((number >> walk.shift) & 0xFF)
+    return (identity // CODES) << 24 | (low + low // (SPACING - 1) + 1)
+
+
+@inner
+def _next_code(code: int) -> int:
+    """The code of the identity behind: the next number whose first three octets are not equal."""
+    code += 1
+    while not (code ^ code >> 8) & 0xFFFF:
+        code += 1
+    return code
+
+
+@inner
+def next_identities(walk: Walk, size: int, words: NDArray[np.uint32]) -> None:
+    """Put the next identities into ``words``, ``size`` bytes into each."""
+    code = _code(walk.identity)
+    for k in range(len(words)):
+        word = np.uint32(0)
+        for place in range(size):
+            word |= np.uint32(code >> walk.shift & 0xFF) << np.uint32(8 * place)
+            code = _next_code(code)
+        words[k] = word
+    walk.identity += size * len(words)
 
 
 @inner
@@ -392,26 +413,13 @@ def store_sums(
     notes: Notes,
 ) -> None:
     """Put the identities of the sums aside, four bytes of each lane."""
-    walk = notes.walk[0]
     base = row_base(core, tile, parameters, segment.sum_row)
-    for lane in range(segment.lanes):
-        tile.wide[base + lane] = next_identities(walk, 4)
-        tile.wide_written[base + lane] = 0
+    next_identities(notes.walk[0], 4, tile.wide[base : base + segment.lanes])
+    tile.wide_written[base : base + segment.lanes] = np.uint32(0)
 
 
 @inner
 def give_results(unit: state.Unit, parameters: Parameters, lanes: int, notes: Notes) -> None:
     """Identities of results, one or two bytes of each lane: into ``unit.rounded``."""
     size = 2 if parameters.function & OUTPUT_16BIT else 1
-    for lane in range(lanes):
-        unit.rounded[lane] = next_identities(notes.walk[0], size)
-
-
-@inner
-def next_identities(walk: Walk, count: int) -> np.uint32:
-    """The next identities, a byte each."""
-    word = np.uint32(0)
-    for k in range(count):
-        word |= octet(walk, walk.identity) << np.uint32(8 * k)
-        walk.identity += 1
-    return word
+    next_identities(notes.walk[0], size, unit.rounded[:lanes])

@@ -44,5 +44,6 @@ def _note(core: state.Core, result: state.Computed, notes: Notes) -> None:
             entry.operands[0] = np.uint32(0)
         entry.identity = walk.identity
     walk.operations += 1
-    made = identities.next_identities(walk, 4)
-    core.registers[register] = (core.registers[register] & kept) | (made & ~kept)
+    word = core.registers[register] & kept
+    identities.next_identities(walk, 4, core.registers[register : register + 1])
+    core.registers[register] = word | (core.registers[register] & ~kept)

@@ -6,15 +6,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from changed_programs import changed
 from corpus_models import MODELS, model_of
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
+from darwinn_sim.kernel.compiled import OPTIONS
 from darwinn_sim.lifting import codes, kernels, program, stages
 from darwinn_sim.lifting.program import lift
 from darwinn_sim.lifting.walk import NotLifted
+from darwinn_sim.units import identities
 from darwinn_testbench.compiler.network import Sample, random_convolution, random_dense
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,3 +158,30 @@ def test_a_byte_is_known_from_its_octets(drawn: list[int]) -> None:
         codes.add_octets(constants, np.arange(256).astype(np.uint8), 8 * k)
     codes.identify(constants, 256)
     assert constants.tolist() == list(range(256))
+
+
+EDGES = (0, 65_791, 65_792, 131_583, (1 << 24) - 257, (1 << 24) - 256, (1 << 25) - 512)
+"""Identities at which codes leave out a constant's, or go on to another high octet."""
+
+_numba: Any = numba
+_next_identities = _numba.njit(**OPTIONS)(
+    lambda walk, size, words: identities.next_identities(walk[0], size, words)
+)
+
+
+@given(st.sampled_from(EDGES), st.integers(-9, 9), st.sampled_from([1, 2, 4]), st.integers(0, 70))
+def test_identities_follow_each_other(edge: int, away: int, size: int, count: int) -> None:
+    """As octets of all runs say them, in the bytes of each word that have one."""
+    first = max(edge + away, 0)
+    found = np.zeros(size * count, np.int32)
+    for shift in range(0, 32, 8):
+        walk = identities.no_notes().walk
+        walk["shift"], walk["identity"] = shift, first
+        words = np.full(count, 0xFFFF_FFFF, np.uint32)
+        _next_identities(walk, size, words)
+        assert int(walk["identity"][0]) == first + size * count
+        octets = words.view(np.uint8).reshape(count, 4)
+        assert not octets[:, size:].any()
+        codes.add_octets(found, np.ascontiguousarray(octets[:, :size]).reshape(-1), shift)
+    codes.identify(found, 256)
+    assert found.tolist() == list(range(256 + first, 256 + first + size * count))
