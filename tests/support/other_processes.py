@@ -1,23 +1,28 @@
-"""What Linux tells of processes other than this one, each of which may end while it is asked."""
+"""What Linux tells of processes, each of which, or of whose threads, may end while it is asked."""
 
 from pathlib import Path
 
 
-def children_of(process: int) -> set[int]:
-    """Processes that any thread of this one has started and that have not been waited for."""
-    tasks = Path(f"/proc/{process}/task").iterdir()
-    return {int(each) for task in tasks for each in (task / "children").read_text().split()}
-
-
-def is_gone(process: int) -> bool:
-    """
-    Whether a process has ended, waited for or not.
+def told_of(process: int, name: str) -> bytes:
+    """A file about a process, or about a thread of it; nothing once that has ended.
 
     One that ends between the opening of its file and the reading is not a missing file, but a
     process that is not there any more.
     """
     try:
-        status = Path(f"/proc/{process}/stat").read_text()
+        return Path(f"/proc/{process}/{name}").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
-        return True
-    return status.rpartition(")")[2].split()[0] in "ZX"
+        return b""
+
+
+def children_of(process: int) -> set[int]:
+    """Processes that any thread of this one has started and that have not been waited for."""
+    threads = [each.name for each in Path(f"/proc/{process}/task").iterdir()]
+    told = (told_of(process, f"task/{thread}/children") for thread in threads)
+    return {int(child) for each in told for child in each.split()}
+
+
+def is_gone(process: int) -> bool:
+    """Whether a process has ended, waited for or not."""
+    status = told_of(process, "stat")
+    return not status or status.rpartition(b")")[2].split()[0] in b"ZX"

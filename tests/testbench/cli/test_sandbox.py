@@ -18,7 +18,7 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
 from darwinn_testbench.regression.pool import ChipWork, perform_here
-from other_processes import children_of, is_gone
+from other_processes import children_of, is_gone, told_of
 from threadpoolctl import threadpool_info
 
 WITHOUT = {"accuracy", "delegate", "sample", "warm-up"}
@@ -120,10 +120,8 @@ def test_the_process_ends_with_the_one_that_started_it() -> None:
             time.sleep(0.05)
         (child,) = found
         # It waits for its input, which never ends, once it is confined.
-        status = Path(f"/proc/{child}/limits")
-        while (
-            "Max data size             unlimited" in status.read_text() and time.monotonic() < ends
-        ):
+        unconfined = b"Max data size             unlimited"
+        while unconfined in told_of(child, "limits") and time.monotonic() < ends:
             time.sleep(0.05)
         time.sleep(0.2)
         process.kill()

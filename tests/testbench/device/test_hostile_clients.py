@@ -29,7 +29,7 @@ from darwinn_testbench.device.delegate.messages import HEADER, MAGIC, Content, K
 from darwinn_testbench.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from other_processes import children_of, is_gone
+from other_processes import children_of, is_gone, told_of
 from sample_runs import expected, random_input
 from whole_models import options_of
 
@@ -67,9 +67,7 @@ def chips_of(process: int) -> set[int]:
     """The chip's processes among the children."""
     word = server.__name__.encode()
     return {
-        child
-        for child in children_of(process)
-        if word in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+        child for child in children_of(process) if word in told_of(child, "cmdline").split(b"\0")
     }
 
 
