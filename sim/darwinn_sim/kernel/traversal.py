@@ -243,7 +243,11 @@ def ends(state: State, parameters: Parameters, steps: int, depth: int) -> int:
     """Blocks of ``depth`` that end in so many steps, around again or not, without alternate limit
     and prologue."""
     for loop in range(min(depth, parameters.loops)):
-        steps = (state.index[loop] + steps) // (parameters.limit[loop] + 1)
+        index = state.index[loop] + steps
+        if index <= parameters.limit[loop]:
+            # Mostly; to divide takes longer than all the rest.
+            return 0
+        steps = index // (parameters.limit[loop] + 1)
     return steps
 
 
@@ -258,8 +262,10 @@ def advance(state: State, parameters: Parameters, steps: int) -> None:
     loop = 0
     while steps and loop < parameters.loops:
         index = state.index[loop] + steps
-        steps = index // (parameters.limit[loop] + 1)
-        index -= steps * (parameters.limit[loop] + 1)
+        steps = 0
+        if index > parameters.limit[loop]:
+            steps = index // (parameters.limit[loop] + 1)
+            index -= steps * (parameters.limit[loop] + 1)
         state.address += (index - state.index[loop]) * parameters.step[loop]
         state.index[loop] = index
         loop += 1
@@ -312,9 +318,34 @@ def _fill_sides(addresses: NDArray[Any], parameters: Parameters, elements: int) 
     """Add the offset of the second buffer where it is walked; sides change with each block."""
     if not parameters.double_offset:
         return
-    block = 1
-    for loop in range(min(parameters.double_loop, parameters.loops)):
-        block *= parameters.limit[loop] + 1
-    for element in range(elements):
-        if parameters.double_start ^ (element // block & 1):
+    block = _elements(parameters, parameters.double_loop)
+    for first in range(0 if parameters.double_start else block, elements, 2 * block):
+        for element in range(first, min(first + block, elements)):
             addresses[element] += parameters.double_offset
+
+
+@compiled
+def fill_ends(ended: NDArray[np.uint8], state: State, parameters: Parameters, depth: int) -> int:
+    """For each element of a walk whether a block of ``depth`` ends with it; how many there are.
+
+    ``ended`` has a place for each element or more, all 0. Leaves ``state`` anywhere.
+    """
+    if not (parameters.alternate_loop or parameters.prologue_length):
+        count, block = _elements(parameters, MAX_LOOPS), _elements(parameters, depth)
+        ended[block - 1 : count : block] = np.uint8(1)
+        return count
+    start(state, parameters)
+    count = 0
+    while not state.done:
+        ended[count] = (step(state, parameters) >> depth) & 1
+        count += 1
+    return count
+
+
+@compiled
+def _elements(parameters: Parameters, depth: int) -> int:
+    """Elements of a block of ``depth``, without alternate limit and prologue."""
+    count = 1
+    for loop in range(min(depth, parameters.loops)):
+        count *= parameters.limit[loop] + 1
+    return count

@@ -394,15 +394,12 @@ def _walk_writes(
     address: NDArray[np.int32],
     flag: NDArray[np.uint8],
 ) -> int:
-    """Fill the addresses of the result words; return how many there are."""
-    write = states.narrow_write
-    traversal.start(write, instruction.narrow_write)
-    count = 0
-    while not write.done:
-        address[count] = traversal.address(write, instruction.narrow_write)
-        ended = traversal.step(write, instruction.narrow_write)
-        flag[count] = sync.produce(instruction.narrow_write_producer, ended)
-        count += 1
+    """Fill in where the result words go, and what they add; return how many there are."""
+    write, producer = instruction.narrow_write, instruction.narrow_write_producer
+    traversal.fill(address, states.narrow_write, write)
+    count = traversal.fill_ends(flag, states.narrow_write, write, producer.depth)
+    if not producer.increment:
+        flag[:count] = np.uint8(0)
     return count
 
 

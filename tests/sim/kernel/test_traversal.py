@@ -252,6 +252,21 @@ def test_addresses_are_filled_in_as_they_are_walked(
     assert addresses[0] == addresses[-1] == -77
 
 
+@constrained_random(300)
+@given(cases(), st.integers(0, traversal.MAX_LOOPS), st.integers(0, 5))
+def test_ends_are_filled_in_as_they_are_walked(
+    case: tuple[str, str, Walk], depth: int, more: int
+) -> None:
+    """Of one pass; nothing behind it is touched."""
+    instruction, name, drawn = case
+    parameters = lowered(instruction, name, drawn.fields(instruction, name), drawn.target)
+    walked = [e.ends for e in engine_walk(parameters)]
+    position: Any = traversal.State.zeros(1)[0]
+    ended = np.zeros(len(walked) + more, np.uint8)
+    assert traversal.fill_ends(ended, position, parameters, depth) == len(walked)
+    assert ended.tolist() == [depth in ends for ends in walked] + more * [0]
+
+
 @pytest.mark.parametrize(
     ("drawn", "addresses"),
     [
