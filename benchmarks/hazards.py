@@ -43,7 +43,8 @@ _MEMORIES = (
 
 def seconds_of(model: BoundModel, repeat: int, *, hazards: bool) -> tuple[float, int]:
     """Processor seconds of an inference, and how many hazards there are."""
-    session = Session(model, device=Device(accelerator=Accelerator(hazards=hazards)))
+    device = Device(accelerator=Accelerator(hazards=hazards))
+    session = Session(model, device=device, lifts=False)
     (inputs,) = choose_inputs(None, model.ports, seed=0, runs=1)
     times = []
     session.infer(inputs)
