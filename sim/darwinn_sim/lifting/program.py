@@ -158,7 +158,7 @@ def _sums(matrix: Matrix, gathered: NDArray[np.float32]) -> NDArray[np.float32] 
 def lift(accelerator: Accelerator, executable: Executable) -> LiftedProgram:
     """What ``executable`` computes on the chip as it is now: with the parameters that are cached.
 
-    It takes about as long as 45 runs; then an input costs a quarter of a run, or less.
+    It takes about as long as 36 runs; then an input costs a quarter of a run, or less.
 
     Raises:
         NotLifted: it has to be run for each input by itself; says why.

@@ -2,7 +2,7 @@
 have been made.
 
 A program that is lifted (``darwinn_sim.lifting``) gives what runs of it would give, equal on every
-byte, for a fraction of the time; lifting costs about as much as 45 runs. What was lifted is kept
+byte, for a fraction of the time; lifting costs about as much as 36 runs. What was lifted is kept
 for other processes, which use it from their second inference on; while one lifts it, others run it.
 """
 
@@ -33,8 +33,8 @@ LEAST_INPUTS = 32
 
 REPEATED = 64
 """Inferences, one after another with nothing else on the chip, after which a program is lifted for
-those that follow: those took about as long as lifting does, which so doubles what all take at
-most. MobileNets of 224 x 224 take 39 to 45 runs to be lifted."""
+those that follow: those took longer than lifting does, which so doubles what all take at most.
+MobileNets of 224 x 224 take 30 to 36 runs to be lifted."""
 
 _MOST_LIFTED = 2
 """How often a program is lifted, where others change the chip meanwhile."""
