@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.kernel.compiled import compiled, unchecked
+from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.units.identities import CODES, NOTHING, SPACING
 
 
@@ -25,13 +25,7 @@ def octets(identities: NDArray[np.int64], shift: int) -> NDArray[np.uint8]:
 @compiled
 def add_octets(codes: NDArray[np.int32], octets: NDArray[np.uint8], shift: int) -> None:
     """Take what the run of a ``shift`` had of bytes into their codes."""
-    _add_octets(codes, octets, shift)
-
-
-@unchecked
-def _add_octets(codes: NDArray[np.int32], octets: NDArray[np.uint8], shift: int) -> None:
-    """Of as many as both have."""
-    for i in range(min(len(codes), len(octets))):
+    for i in range(len(codes)):
         codes[i] |= np.int32(octets[i]) << np.int32(shift)
 
 

@@ -124,6 +124,7 @@ def test_the_process_ends_with_the_one_that_started_it() -> None:
         while unconfined in told_of(child, "limits") and time.monotonic() < ends:
             time.sleep(0.05)
         time.sleep(0.2)
+        assert not is_gone(child)
         process.kill()
         while not is_gone(child) and time.monotonic() < ends:
             time.sleep(0.05)
