@@ -5,7 +5,9 @@ The help of the whole needs a line about each, and should not wait for what all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
@@ -152,7 +154,8 @@ def load(name: str) -> TyperCommand:
     # Loaded with a command, as the list of commands does without it.
     from darwinn_testbench.cli.limited import limited
 
-    module = import_module(f"darwinn_testbench.cli.{name.replace('-', '_')}")
+    with _without_collections():
+        module = import_module(f"darwinn_testbench.cli.{name.replace('-', '_')}")
     alone = typer.Typer(
         add_completion=False, rich_markup_mode=MARKUP, pretty_exceptions_enable=False
     )
@@ -165,6 +168,23 @@ def load(name: str) -> TyperCommand:
     )
     decorate(module.command if name in _READ_NO_FILE else limited(module.command))
     return cast(TyperCommand, typer.main.get_command(alone))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """No search for cycles meanwhile, nor ever again among what is there afterwards.
+
+    Modules stay, and to look through their objects once took a twentieth of a short command.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _called() -> None:
