@@ -106,14 +106,20 @@ def sweeps(tables: Tables, group: NDArray[np.uint8]) -> Sweeps:
 
 def _with_more_room(making: _Making) -> _Making:
     """The same with twice the room."""
-    longer: dict[str, Any] = {name: _longer(getattr(making, name)) for name in _LISTS}
+    longer: dict[str, Any] = {
+        name: _longer(getattr(making, name), int(making.standing[name][0])) for name in _LISTS
+    }
     return making._replace(**longer)
 
 
-def _longer(values: NDArray[Any]) -> NDArray[Any]:
-    """As bytes: NumPy copies records field by field."""
+def _longer(values: NDArray[Any], filled: int) -> NDArray[Any]:
+    """Twice as long, with the first values, which are ``filled``: the rest takes no memory yet.
+
+    As bytes: NumPy copies records field by field.
+    """
     longer = np.zeros(2 * len(values), values.dtype)
-    longer.view(np.uint8)[: values.nbytes] = values.view(np.uint8)
+    size = filled * values.itemsize
+    longer.view(np.uint8)[:size] = values.view(np.uint8)[:size]
     return longer
 
 
