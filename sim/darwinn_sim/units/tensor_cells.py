@@ -13,9 +13,9 @@ from darwinn_sim.isa.codes import TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, order, state
 from darwinn_sim.kernel.compiled import copy, inner, part
-from darwinn_sim.units import memories
+from darwinn_sim.units import memories, tensor_products
 from darwinn_sim.units.memories import NARROW_MASK
-from darwinn_sim.units.tensor_products import MOST_ZERO, add_products
+from darwinn_sim.units.tensor_products import add_products, plain_iterations
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 MAC, MAXIMUM, SUM, INTERPOLATE = (
@@ -78,27 +78,15 @@ def multiply_accumulate(
     granules: NDArray[np.int16],
 ) -> None:
     """Add activations times parameters to the sums, modulo 2^32 as the chip's accumulators do."""
-    simple = (
-        parameters.working == 15
-        and not parameters.load_parameter_zero_point
-        and not parameters.activation_16bit
-        and not parameters.parameter_16bit
-        and parameters.activation_zero_point <= MOST_ZERO
-        and parameters.parameter_zero_point <= MOST_ZERO
-    )
+    if parameters.plain == tensor_products.ALL:
+        _add_plain(tile, unit, parameters, segment, operands, granules, len(operands))
+        return
     i = 0
     while i < len(operands):
-        if simple:
-            i += add_products(
-                unit.accumulator,
-                segment.lanes,
-                tile.narrow,
-                operands[i:],
-                tile.wide,
-                granules[i:],
-                np.int32(parameters.activation_zero_point),
-                np.int32(parameters.parameter_zero_point),
-            )
+        if parameters.plain == tensor_products.SOME:
+            count = plain_iterations(operands[i:], granules[i:])
+            _add_plain(tile, unit, parameters, segment, operands[i:], granules[i:], count)
+            i += count
         if i < len(operands):
             for k in range(parameters.products):
                 if works(parameters, k):
@@ -106,6 +94,29 @@ def multiply_accumulate(
                         core, tile, unit, parameters, segment, operands[i], granules[i], k
                     )
             i += 1
+
+
+@part
+def _add_plain(
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    segment: Segment,
+    operands: NDArray[np.int32],
+    granules: NDArray[np.int16],
+    count: int,
+) -> None:
+    add_products(
+        unit.accumulator,
+        segment.lanes,
+        tile.narrow,
+        operands,
+        tile.wide,
+        granules,
+        count,
+        np.int32(parameters.activation_zero_point),
+        np.int32(parameters.parameter_zero_point),
+    )
 
 
 @inner

@@ -23,6 +23,9 @@ from darwinn_sim.units.memories import NARROW_MASK
 MOST_ZERO = (1 << 15) - 1
 """Zero points up to this can be subtracted in 16 bits."""
 
+NONE, SOME, ALL = range(3)
+"""Iterations of an instruction whose products are added here: those of ``SOME`` that are plain."""
+
 _FEW, _MANY = 4, 32
 """Lanes of a block: of a depthwise convolution, whose lanes are few, and of others."""
 
@@ -45,18 +48,14 @@ def add_products(
     operands: NDArray[np.int32],
     wide: NDArray[np.uint32],
     granules: NDArray[np.int16],
+    count: int,
     zero: np.int32,
     parameter_zero: np.int32,
-) -> int:
-    """Add the products of iterations to the sums of lanes, modulo 2^32.
+) -> None:
+    """Add the products of the first ``count`` iterations to the sums of lanes, modulo 2^32.
 
-    Goes on up to the first iteration whose granule does not begin a row that exists, or whose
-    activations are not in one piece, where addresses wrap; returns how many those are. No zero
-    point is above ``MOST_ZERO``.
+    Each of them is plain (:func:`plain_iterations`); no zero point is above ``MOST_ZERO``.
     """
-    count = 0
-    while count < len(operands) and _is_plain(operands[count], granules[count]):
-        count += 1
     if count and lanes <= _FEW:
         _add_few(sums, 0, lanes, narrow, operands, wide, granules, count, zero, parameter_zero)
     elif count:
@@ -64,6 +63,15 @@ def add_products(
             _add_many(
                 sums, first, lanes, narrow, operands, wide, granules, count, zero, parameter_zero
             )
+
+
+@unchecked
+def plain_iterations(operands: NDArray[np.int32], granules: NDArray[np.int16]) -> int:
+    """How many iterations, from the first one on, are plain: their activations are in one piece,
+    where addresses wrap, and their granule begins a row that exists."""
+    count = 0
+    while count < len(operands) and _is_plain(operands[count], granules[count]):
+        count += 1
     return count
 
 

@@ -10,13 +10,15 @@ class Parameters(instructions.Tensor):
     """A tensor instruction. ``main``: the main loops as a traversal; ``working``: the products that
     an iteration makes (bit k: product k), and ``products`` the places up to the last of those;
     ``scale_watcher``: the index of the watcher of flag 12, whose count selects the half of the
-    scale/bias buffer (-1: none).
+    scale/bias buffer (-1: none). ``plain``: which iterations of a TensorMac are added up in vectors
+    (``tensor_products``).
     """
 
     main: traversal.Parameters
     working: int
     products: int
     scale_watcher: int
+    plain: int
 
 
 class Segment(Record, align=True):

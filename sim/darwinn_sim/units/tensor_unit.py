@@ -17,7 +17,7 @@ from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, holds, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner, part
 from darwinn_sim.kernel.instructions import CoefficientTable
-from darwinn_sim.units import identities, marks, memories, observation
+from darwinn_sim.units import identities, marks, memories, observation, tensor_products
 from darwinn_sim.units.marks import Marks, Sweep
 from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.observation import Observation
@@ -29,6 +29,7 @@ from darwinn_sim.units.output_stage import (
     round_results,
     scaled_sums,
 )
+from darwinn_sim.units.tensor_bounds import are_plain
 from darwinn_sim.units.tensor_cells import (
     INTERPOLATE,
     MAC,
@@ -65,6 +66,21 @@ def derive(records: NDArray[np.void]) -> None:
     records["products"] = np.frexp(records["working"])[1]
     counts_blocks = sync.watching(records, TileFlag.WIDE_TO_SCALING)
     records["scale_watcher"] = np.where(counts_blocks.any(axis=1), counts_blocks.argmax(axis=1), -1)
+    records["plain"] = _plain(records)
+
+
+def _plain(records: NDArray[np.void]) -> NDArray[np.int64]:
+    """Which iterations of a TensorMac are added up in vectors: ``NONE``, ``SOME`` or ``ALL``."""
+    by_bytes = (
+        (records["working"] == (1 << _MULTIPLIERS) - 1)
+        & (records["load_parameter_zero_point"] == 0)
+        & (records["activation_16bit"] == 0)
+        & (records["parameter_16bit"] == 0)
+        & (records["activation_zero_point"] <= tensor_products.MOST_ZERO)
+        & (records["parameter_zero_point"] <= tensor_products.MOST_ZERO)
+    )
+    iterations = np.where(are_plain(records), tensor_products.ALL, tensor_products.SOME)
+    return np.where(by_bytes, iterations, tensor_products.NONE)
 
 
 def _working(records: NDArray[np.void]) -> NDArray[np.int64]:

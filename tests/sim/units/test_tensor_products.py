@@ -31,6 +31,7 @@ BINS = (
 
 _numba: Any = numba
 _add = _numba.njit(**OPTIONS)(lambda *arguments: tensor_products.add_products(*arguments))
+_plain = _numba.njit(**OPTIONS)(lambda *arguments: tensor_products.plain_iterations(*arguments))
 _RANDOM = np.random.default_rng(1)
 NARROW = _RANDOM.integers(0, 1 << 32, chip.NARROW_ADDRESS_BYTES // 4, np.uint32)
 WIDE = _RANDOM.integers(0, 1 << 32, chip.WIDE_ROWS * chip.ROW_WORDS, np.uint32)
@@ -94,7 +95,8 @@ def test_vectors() -> None:
         granules = np.array([granule for _, granule in iterations], np.int16)
         sums = before.copy()
         zeros = np.int32(zero), np.int32(parameter_zero)
-        assert _add(sums, lanes, NARROW, operands, WIDE, granules, *zeros) == count
+        assert _plain(operands, granules) == count
+        _add(sums, lanes, NARROW, operands, WIDE, granules, count, *zeros)
         expected = slowly(before, lanes, iterations[:count], zero, parameter_zero)
         np.testing.assert_array_equal(sums, expected)
         coverage.hit("lanes of one small block", when=0 < lanes <= 4 and count)
