@@ -153,13 +153,18 @@ class KernelStore:
             self._warn(error)
 
     def _reduced(self, result: Any) -> tuple[Any, ...]:
-        """What is kept of a compiled form."""
-        reduced: tuple[Any, ...] = result._reduce()
-        if self.callable_by_kernels:
-            return reduced
-        (name, kind, (code, _)), *others = reduced
-        bitcode = _names_only(result.codegen._create_empty_module(name), result.fndesc)
-        return (name, kind, (code, bitcode)), *others
+        """What is kept of a compiled form.
+
+        Not the listing of its types, and of what it calls no environment without constants, which
+        machine code reads nothing of: to make hundreds of them took most of the time of a load.
+        """
+        library, *others, _, reload_init, environments = result._reduce()
+        if not self.callable_by_kernels:
+            name, kind, (code, _) = library
+            bitcode = _names_only(result.codegen._create_empty_module(name), result.fndesc)
+            library = name, kind, (code, bitcode)
+        with_constants = tuple(each for each in environments if each.consts)
+        return library, *others, "", reload_init, with_constants
 
     def _file(self, signature: Any, processor: tuple[str, ...]) -> str:
         """The name for a signature on ``processor``, by these versions with these settings."""

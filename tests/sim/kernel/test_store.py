@@ -256,9 +256,19 @@ def test_what_is_stored_and_what_is_refused(
     kernel = SimpleNamespace(
         library=SimpleNamespace(has_dynamic_globals=holds_addresses),
         codegen=SimpleNamespace(magic_tuple=lambda: ("triple", "processor", "features")),
-        _reduce=lambda: ("machine code",),
+        _reduce=lambda: ("machine code", "names", "types", (), ()),
     )
     kept = store.KernelStore(test_what_is_stored_and_what_is_refused, folder)
     kept.save_overload(("int64",), kernel)
     assert (len(store.saved), len(store.refused)) == (saved, refused)
     assert len(files(tmp_path / "cache")) == saved
+
+
+def test_of_what_a_kernel_calls_only_constants_are_kept(tmp_path: Path) -> None:
+    """And nothing that only tells people of it."""
+    used, unused = SimpleNamespace(consts=["text"]), SimpleNamespace(consts=[])
+    kernel = SimpleNamespace(
+        _reduce=lambda: ("machine code", "names", "types", (), (unused, used, unused))
+    )
+    kept = store.KernelStore(test_of_what_a_kernel_calls_only_constants_are_kept, tmp_path)
+    assert kept._reduced(kernel) == ("machine code", "names", "", (), (used,))
