@@ -124,7 +124,7 @@ def _operands(draw: Draw, operation: str, aims: Aims) -> dict[str, Any]:
         out |= {"zero_point_base": base, "zero_point_stride": stride, "zero_point_limit": limit}
     else:
         out |= {"zero_point_base": 0, "zero_point_stride": 0, "zero_point_limit": 0}
-    unit = draw(st.sampled_from([4, 2] if wide_parameters else [4, 4, 2, 1]))
+    unit = draw(st.sampled_from([4, 4, 2, 1]))
     name = "parameter_read"
     parameters = walk(
         draw, MAC, name, low=0, high=PARAMETER_GRANULES, most=24, unit=unit, kind=aims.get(name)

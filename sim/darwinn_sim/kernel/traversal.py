@@ -228,13 +228,16 @@ def skip(state: State, parameters: Parameters, steps: int) -> None:
 
 
 @compiled
-def before_end(state: State, parameters: Parameters, depth: int) -> int:
-    """Steps up to the last element of the present block of ``depth``, without alternate limit."""
+def before_end(state: State, parameters: Parameters, depth: int, most: int) -> int:
+    """Steps up to the last element of the present block of ``depth``, without alternate limit;
+    ``most`` if there are more."""
     steps = 0
     block = 1
     for loop in range(min(depth, parameters.loops)):
         steps += (parameters.limit[loop] - state.index[loop]) * block
-        block *= parameters.limit[loop] + 1
+        if steps >= most:
+            return most
+        block = min(block * (parameters.limit[loop] + 1), most)
     return steps
 
 
@@ -307,8 +310,8 @@ def fill(addresses: NDArray[Any], state: State, parameters: Parameters) -> None:
                 addresses[element] = addresses[element - again * block] + offset
             if again * block >= len(addresses):
                 break
-        block *= parameters.limit[loop] + 1
-    _fill_sides(addresses, parameters, min(block, len(addresses)))
+        block = min(block * (parameters.limit[loop] + 1), len(addresses))
+    _fill_sides(addresses, parameters, block)
     for element in range(block, len(addresses)):
         addresses[element] = addresses[element - block]
 
@@ -318,7 +321,7 @@ def _fill_sides(addresses: NDArray[Any], parameters: Parameters, elements: int) 
     """Add the offset of the second buffer where it is walked; sides change with each block."""
     if not parameters.double_offset:
         return
-    block = _elements(parameters, parameters.double_loop)
+    block = _elements(parameters, parameters.double_loop, elements)
     for first in range(0 if parameters.double_start else block, elements, 2 * block):
         for element in range(first, min(first + block, elements)):
             addresses[element] += parameters.double_offset
@@ -331,7 +334,8 @@ def fill_ends(ended: NDArray[np.uint8], state: State, parameters: Parameters, de
     ``ended`` has a place for each element or more, all 0. Leaves ``state`` anywhere.
     """
     if not (parameters.alternate_loop or parameters.prologue_length):
-        count, block = _elements(parameters, MAX_LOOPS), _elements(parameters, depth)
+        count = _elements(parameters, MAX_LOOPS, len(ended))
+        block = _elements(parameters, depth, count)
         ended[block - 1 : count : block] = np.uint8(1)
         return count
     start(state, parameters)
@@ -343,9 +347,10 @@ def fill_ends(ended: NDArray[np.uint8], state: State, parameters: Parameters, de
 
 
 @compiled
-def _elements(parameters: Parameters, depth: int) -> int:
-    """Elements of a block of ``depth``, without alternate limit and prologue."""
+def _elements(parameters: Parameters, depth: int, most: int) -> int:
+    """Elements of a block of ``depth``, without alternate limit and prologue; ``most`` if there are
+    more, of which 64 bits may not hold the number."""
     count = 1
     for loop in range(min(depth, parameters.loops)):
-        count *= parameters.limit[loop] + 1
+        count = min(count * (parameters.limit[loop] + 1), most)
     return count

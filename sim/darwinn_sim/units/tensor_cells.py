@@ -67,6 +67,12 @@ def row_base(core: state.Core, tile: state.Tile, parameters: Parameters, row: in
     return row * chip.ROW_WORDS
 
 
+@inner
+def plane_base(core: state.Core, tile: state.Tile, parameters: Parameters, plane: int) -> int:
+    """Index of the byte of lane 0 in a byte plane of wide memory; each lane's is a word on."""
+    return 4 * row_base(core, tile, parameters, plane >> 2) + (plane & 3)
+
+
 @part
 def multiply_accumulate(
     core: state.Core,
@@ -143,27 +149,28 @@ def _multiply_plane(
 ) -> None:
     """One activation times one 8-bit or 16-bit parameter of each lane."""
     activation = activation_of(tile, parameters, operand, k)
-    planes = 2 if parameters.parameter_16bit else 1
-    plane = granule + planes * k
-    base = 4 * row_base(core, tile, parameters, plane >> 2) + (plane & 3)
-    weights = tile.wide.view(np.uint8)[base:]
+    octets, sums = tile.wide.view(np.uint8), unit.accumulator
     zero = np.int32(parameters.parameter_zero_point)
-    sums = unit.accumulator
+    is_wide = parameters.parameter_16bit != 0
+    plane = granule + (2 * k if is_wide else k)
+    low = octets[plane_base(core, tile, parameters, plane) :]
+    # The plane after the last of a row is the first of the next one.
+    high = octets[plane_base(core, tile, parameters, plane + 1) :] if is_wide else low
     if parameters.load_parameter_zero_point:
         row = row_base(core, tile, parameters, segment.zero_point_row)
         zeros = tile.wide[row : row + chip.LANES].view(np.int32)
         for lane in range(segment.lanes):
-            weight = np.int32(weights[4 * lane])
-            if planes == 2:
-                weight |= np.int32(weights[4 * lane + 1]) << 8
+            weight = np.int32(low[4 * lane])
+            if is_wide:
+                weight |= np.int32(high[4 * lane]) << 8
             sums[lane] += np.int32(activation * (weight - zeros[lane]))
-    elif planes == 2:
+    elif is_wide:
         for lane in range(segment.lanes):
-            weight = np.int32(weights[4 * lane]) | np.int32(weights[4 * lane + 1]) << 8
+            weight = np.int32(low[4 * lane]) | np.int32(high[4 * lane]) << 8
             sums[lane] += np.int32(activation * (weight - zero))
     else:
         for lane in range(segment.lanes):
-            sums[lane] += np.int32(activation * (np.int32(weights[4 * lane]) - zero))
+            sums[lane] += np.int32(activation * (np.int32(low[4 * lane]) - zero))
 
 
 @inner
@@ -190,19 +197,19 @@ def reduce(
     granules: NDArray[np.int16],
 ) -> None:
     """Maximum or sum over the raw values that an iteration takes (:func:`values_of`)."""
-    sums = unit.accumulator
-    planes = 2 if parameters.parameter_16bit else 1
+    octets, sums = tile.wide.view(np.uint8), unit.accumulator
+    is_wide = parameters.parameter_16bit != 0
     for i in range(len(granules)):
         for k in range(values_of(parameters, granules[i])):
             if not works(parameters, k):
                 continue
-            plane = granules[i] + planes * k
-            base = 4 * row_base(core, tile, parameters, plane >> 2) + (plane & 3)
-            values = tile.wide.view(np.uint8)[base:]
+            plane = granules[i] + (2 * k if is_wide else k)
+            low = octets[plane_base(core, tile, parameters, plane) :]
+            high = octets[plane_base(core, tile, parameters, plane + 1) :] if is_wide else low
             for lane in range(lanes):
-                value = np.int32(values[4 * lane])
-                if planes == 2:
-                    value |= np.int32(values[4 * lane + 1]) << 8
+                value = np.int32(low[4 * lane])
+                if is_wide:
+                    value |= np.int32(high[4 * lane]) << 8
                 if parameters.opcode == MAXIMUM:
                     sums[lane] = max(sums[lane], value)
                 else:

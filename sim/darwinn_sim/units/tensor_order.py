@@ -42,10 +42,11 @@ def reads_operands(
             _read_octets(known, thread, tile, operand, octets)
         row = -1
         for k in range(parameters.products if is_mac else values_of(parameters, granule)):
-            plane = granule + planes * k
-            if works(parameters, k) and plane >> 2 != row:
-                row = plane >> 2
-                _read_row(known, thread, tile, row, lanes)
+            first = granule + planes * k
+            for plane in range(first, first + planes if works(parameters, k) else first):
+                if plane >> 2 != row:
+                    row = plane >> 2
+                    _read_row(known, thread, tile, row, lanes)
 
 
 @inner

@@ -335,9 +335,9 @@ def _leap(
     instruction: Parameters, states: _Walks, segment: Segment, depths: tuple[int, int]
 ) -> int:
     """Do the iterations before the last one of the quiet blocks; return how many."""
-    iterations = min(
-        traversal.before_end(states.main, instruction.main, depths[0]),
-        traversal.before_end(states.partial_sum, instruction.partial_sum, depths[1]),
+    iterations = traversal.before_end(states.main, instruction.main, depths[0], MAX_ITERATIONS)
+    iterations = traversal.before_end(
+        states.partial_sum, instruction.partial_sum, depths[1], iterations
     )
     if iterations == 0:
         return 0

@@ -77,6 +77,8 @@ def _lacks_granule(parameters: Parameters, granule: int) -> bool:
     planes = 2 if parameters.parameter_16bit else 1
     number = parameters.products if parameters.opcode == MAC else values_of(parameters, granule)
     for k in range(number):
-        if works(parameters, k) and memories.lacks_row((granule + planes * k) >> 2):
-            return True
+        first = granule + planes * k
+        for plane in range(first, first + planes if works(parameters, k) else first):
+            if memories.lacks_row(plane >> 2):
+                return True
     return False

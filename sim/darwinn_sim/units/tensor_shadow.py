@@ -12,7 +12,7 @@ from darwinn_sim.units.tensor_cells import (
     INTERPOLATE,
     MAC,
     activation_of,
-    row_base,
+    plane_base,
     values_of,
     works,
 )
@@ -80,7 +80,7 @@ def _check_product(
         return
     for plane in range(granule, granule + planes):
         zero_point = parameters.parameter_zero_point >> (8 * (plane - granule)) & 0xFF
-        base = 4 * row_base(core, tile, parameters, plane >> 2) + (plane & 3)
+        base = plane_base(core, tile, parameters, plane)
         for lane in range(lanes):
             if parameters.load_parameter_zero_point or values[base + 4 * lane] != zero_point:
                 mark(core, tile, unit, parameters, lane, operand + size * k)
@@ -95,7 +95,7 @@ def _check_wide(
     plane: int,
     lane: int,
 ) -> None:
-    where = 4 * row_base(core, tile, parameters, plane >> 2) + (plane & 3) + 4 * lane
+    where = plane_base(core, tile, parameters, plane) + 4 * lane
     if not tile.wide_written.view(np.uint8)[where]:
         mark(core, tile, unit, parameters, lane, where)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -220,7 +221,9 @@ def check_leap(slowly: Any, parameters: Any, data: Any) -> None:
     """To the last element of a block, and so many of its inner blocks end on the way."""
     depth = data.draw(st.integers(0, traversal.MAX_LOOPS))
     quickly = slowly.copy()
-    steps = traversal.before_end(quickly, parameters, depth)
+    steps = traversal.before_end(quickly, parameters, depth, 1 << 30)
+    most = data.draw(st.integers(0, 2 * steps))
+    assert traversal.before_end(quickly, parameters, depth, most) == min(steps, most)
     counted = data.draw(st.integers(0, traversal.MAX_LOOPS))
     expected = traversal.ends(quickly, parameters, steps, counted)
     if steps:
@@ -250,6 +253,55 @@ def test_addresses_are_filled_in_as_they_are_walked(
     traversal.fill(addresses[1:-1], position, parameters)
     assert addresses[1:-1].tolist() == (walked * (count // len(walked) + 1))[:count]
     assert addresses[0] == addresses[-1] == -77
+
+
+LIMITS = st.lists(
+    st.sampled_from([0, 1, 2, 255, (1 << 14) - 1, (1 << 18) - 1]), min_size=8, max_size=8
+)
+"""Limits of loops, among them the greatest ones that the fields of some traversals have."""
+
+
+@given(
+    LIMITS,
+    st.tuples(st.integers(0, 1), st.integers(0, 7), st.integers(0, 1)),
+    st.integers(1, 300),
+)
+def test_more_elements_than_64_bits_count(
+    limits: list[int], double: tuple[int, int, int], count: int
+) -> None:
+    """The first of them are those that are walked, whatever the product of all limits is."""
+    parameters: Any = traversal.Parameters.zeros(1)
+    parameters["loops"], parameters["limit"][0] = traversal.MAX_LOOPS, limits
+    parameters["step"][0] = [1, 10, 100, 1000, 0, 0, 0, 0]
+    offset, loop, start = double
+    parameters["double_offset"], parameters["double_loop"] = 5000 * offset, loop
+    parameters["double_start"] = start
+    position, walked = traversal.State.zeros(1)[0], []
+    traversal.start(position, parameters[0])
+    elements = math.prod(limit + 1 for limit in limits)
+    for _ in range(min(count, elements)):
+        walked.append(traversal.address(position, parameters[0]))
+        traversal.step_around(position, parameters[0])
+    addresses = np.zeros(len(walked), np.int64)
+    traversal.fill(addresses, position, parameters[0])
+    assert addresses.tolist() == walked
+
+
+@given(LIMITS, st.data())
+def test_more_steps_than_64_bits_count(limits: list[int], data: Any) -> None:
+    """Also where some loops have come to their last element."""
+    parameters: Any = traversal.Parameters.zeros(1)
+    parameters["loops"], parameters["limit"][0] = traversal.MAX_LOOPS, limits
+    indices = [data.draw(st.sampled_from(sorted({0, limit // 2, limit}))) for limit in limits]
+    position: Any = traversal.State.zeros(1)
+    position["index"][0] = indices
+    blocks = [math.prod(limit + 1 for limit in limits[:loop]) for loop in range(len(limits))]
+    steps = sum(
+        (limit - index) * block for limit, index, block in zip(limits, indices, blocks, strict=True)
+    )
+    most = 1 << 22
+    found = traversal.before_end(position[0], parameters[0], traversal.MAX_LOOPS, most)
+    assert found == min(steps, most)
 
 
 @constrained_random(300)

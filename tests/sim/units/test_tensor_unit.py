@@ -55,11 +55,18 @@ MAC_BINS = (
     "8 x 16, one product",
     "16 x 16",
     "granules that start no row",
+    "a 16-bit parameter in two rows",
     "zero points of the lanes",
     "zero points advance",
     "zero points wrap",
 )
-RAW_BINS = ("bytes", "16-bit halves", "whole granule rows", "one plane of a row")
+RAW_BINS = (
+    "bytes",
+    "16-bit halves",
+    "whole granule rows",
+    "one plane of a row",
+    "a 16-bit half in two rows",
+)
 
 
 def cover(coverage: Coverage, fields: dict[str, Any], done: bool, written: bool) -> None:
@@ -119,6 +126,8 @@ def cover_operands(coverage: Coverage, fields: dict[str, Any]) -> None:
     coverage.hit(kind if kind == "16 x 16" else f"{kind}, {number}")
     granules = [element.address for element in walk(fields, "parameter_read")]
     coverage.hit("granules that start no row", when=any(granule % 4 for granule in granules))
+    in_two_rows = fields["parameter_16bit"] and any(granule % 4 == 3 for granule in granules)
+    coverage.hit("a 16-bit parameter in two rows", when=in_two_rows)
     if not fields["load_parameter_zero_point"]:
         return
     coverage.hit("zero points of the lanes")
@@ -174,6 +183,8 @@ def _check_raw(operation: str, bins: tuple[str, ...]) -> None:
         coverage.hit("whole granule rows", when=aligned and not disabled)
         coverage.hit("one plane where a row begins", when=aligned and disabled)
         coverage.hit("one plane of a row", when=any(granule % 4 for granule in granules))
+        in_two_rows = fields["parameter_16bit"] and any(granule % 4 == 3 for granule in granules)
+        coverage.hit("a 16-bit half in two rows", when=in_two_rows)
 
     coverage.close(check)
 
