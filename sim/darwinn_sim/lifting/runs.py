@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from darwinn_formats.limits import limits
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
@@ -13,7 +14,7 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting import passes
 from darwinn_sim.lifting.passes import Iterations, Runs
 from darwinn_sim.lifting.tape import CONSTANTS
-from darwinn_sim.lifting.walk import STALE, NotLifted, Walked
+from darwinn_sim.lifting.walk import STALE, NotLifted, Walked, require_short
 from darwinn_sim.units.identities import BLOCK, Execution
 from darwinn_sim.units.output_stage import OUTPUT_16BIT
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
@@ -33,6 +34,9 @@ _STATIC = (
 
 _MOST_NUMBERS = 1 << 62
 """What numbers of rows stay below; sorting them anew takes long."""
+
+_BYTES_OF_A_WORD = 4 * (8 + 4)
+"""Memory of the four weights of a lane in an iteration, while they are made and afterwards."""
 
 _IN_CACHE = 512
 """Distinct rows that are looked at together."""
@@ -101,6 +105,7 @@ def find(walked: Walked) -> Found:
     row = rows_of[first]
     iterations, begins = _iterations(walked, notes, rows_of)
     begin, end = begins[first], begins[last + 1]
+    require_short(int((end - begin).max()))
     stored = np.where(tensor["partial_sum_read"][row] & KEEP_SUMS, 0, 4 * lanes[first])
     size = np.where(tensor["function"][row] & OUTPUT_16BIT, 2, 1)
     made = stored + np.where(segments["outputs"][last], size * lanes[first], 0)
@@ -112,9 +117,10 @@ def find(walked: Walked) -> Found:
     zeros = notes["zero_points"][first]
     seeds = joined(kind, lanes[first], zeros, data, constant)
     like = _alike(walked, iterations, begin, end, seeds, ~data, constant)
-    masks, starts = _masks(
-        walked, iterations, begin, end, np.unique(like), row, data, lanes[first], zeros
-    )
+    classes = np.unique(like)
+    multiplied = classes[~data[classes]]
+    _require_room(int(((end - begin)[multiplied] * lanes[first][multiplied]).sum()))
+    masks, starts = _masks(walked, iterations, begin, end, classes, row, data, lanes[first], zeros)
     before, sums = _before(walked, notes, first, last, lanes[first], stored)
     runs = Runs(
         *(begin, end, before, sums, starts[like], data, _planes(tensor)[row]),
@@ -128,6 +134,12 @@ def find(walked: Walked) -> Found:
         *(reach.level, reach.needed, varies),
         *(reach.operation_level, reach.operation_needed),
     )
+
+
+def _require_room(words: int) -> None:
+    """Raise ``NotLifted`` if so many words of weights take more than the limit of memory."""
+    if words * _BYTES_OF_A_WORD > limits().memory:
+        raise NotLifted(f"{4 * words:,} weights take more than the limit of memory")
 
 
 def _varies(numbers: NDArray[np.int32]) -> NDArray[np.bool_]:

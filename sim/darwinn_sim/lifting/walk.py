@@ -35,6 +35,10 @@ BYTES_OF_AN_ITERATION = 256
 """Memory that lifting takes for a tensor iteration, at most: MobileNet v1 1.0 takes 200 bytes for
 each of its 6.7 million."""
 
+MAX_SUM = 1 << 14
+"""Iterations of a sum, whose weights are all worked out together; public programs have up to
+3,600."""
+
 MAX_IDENTITIES = 1 << 30
 """Bytes that inputs and results have in all."""
 
@@ -50,6 +54,12 @@ Numbers32 = NDArray[np.int32]
 
 class NotLifted(Exception):
     """A program that is not lifted, and why: it is run for each input by itself."""
+
+
+def require_short(iterations: int) -> None:
+    """Raise ``NotLifted`` for a sum of more iterations than ``MAX_SUM``."""
+    if iterations > MAX_SUM:
+        raise NotLifted(f"a sum has {iterations:,} iterations, more than {MAX_SUM:,}")
 
 
 class Walked(NamedTuple):
@@ -170,6 +180,8 @@ class _Walk:
 
     def _runs(self) -> Walked:
         """One run for each octet."""
+        segments = self._program.tables.tensor_plan.segment
+        require_short(int(segments["count"].max(initial=0)))
         joined: _Joined | None = None
         octets = run = number = 0
         # On data, which takes a third of the time: most of what will have been no constant.

@@ -18,6 +18,7 @@ from darwinn_sim.errors import IncompleteProgram
 from darwinn_sim.isa.codes import StoreOperation
 from darwinn_sim.kernel import state
 from darwinn_sim.lifting import program as lifting
+from darwinn_sim.lifting import runs
 from darwinn_sim.lifting import walk as walking
 from darwinn_sim.lifting.foundation import CONTROL
 from darwinn_sim.lifting.program import MOST_INPUTS, lift
@@ -189,6 +190,26 @@ def test_what_is_noted_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     lift(accelerator, executable)
     monkeypatch.setattr(walking, "MAX_IDENTITIES", 4 + 256 + 64 - 1)
     assert refusal(accelerator, executable) == "it makes more bytes than have an identity"
+
+
+def test_sums_and_their_weights_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum of 1,000 products of a dense layer goes through several segments."""
+    accelerator, executable = ready(random_dense([1000, 64], 5), stands_alone=False)
+    lifted = lift(accelerator, executable)
+    iterations, lanes = 250, 64
+    with limited(Limits(memory=1 << 30)):
+        monkeypatch.setattr(runs, "_BYTES_OF_A_WORD", (1 << 30) // (iterations * lanes))
+        assert lift(accelerator, executable).operations == lifted.operations
+        monkeypatch.setattr(runs, "_BYTES_OF_A_WORD", (1 << 30) // (iterations * lanes) + 1)
+        said = refusal(accelerator, executable)
+    assert said == "64,000 weights take more than the limit of memory"
+    most = int(accelerator.load(executable).tables.tensor_plan.segment["count"].max())
+    monkeypatch.setattr(walking, "MAX_SUM", iterations)
+    lift(accelerator, executable)
+    for found in (iterations, most):
+        monkeypatch.setattr(walking, "MAX_SUM", found - 1)
+        said = refusal(accelerator, executable)
+        assert said == f"a sum has {found:,} iterations, more than {found - 1:,}"
 
 
 def test_little_room_for_notes_is_emptied_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
