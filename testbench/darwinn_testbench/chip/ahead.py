@@ -223,11 +223,12 @@ class Ahead:
         if self._times == _MOST_LIFTED:
             self._give_up("other programs change the chip meanwhile")
             return
-        self._times += 1
         program = lift(self._accelerator, executable)
         if not self._gives_the_same(program):
             raise NotLifted("what is found out differs from a run; please report that")
         self._use(program, begin)
+        # Only now: who interrupts it, or fails meanwhile, has not changed the chip.
+        self._times += 1
         keep(executable, program)
 
     def _use(self, program: LiftedProgram, begin: float) -> None:

@@ -416,3 +416,27 @@ def test_what_is_not_lifted_is_run_and_says_why(
     assert outputs(session, sets) == outputs(plain, sets)
     assert session.lifted is not None and session.lifted.reason == "a reason"
     assert str(session.lifted) == "each inference by itself: a reason"
+
+
+def test_who_interrupts_lifting_has_not_changed_the_chip(
+    dense: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often: it is lifted when nobody does."""
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    plain, session = Session(model, lifts=False), Session(model)
+    wanted = outputs(plain, sets)
+    session.expect(sets)
+    assert outputs(session, sets[:1]) == wanted[:1]
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(5):
+        with monkeypatch.context() as patched:
+            patched.setattr(ahead, "lift", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.infer(sets[1])
+    assert outputs(session, sets[1:]) == wanted[1:]
+    assert session.lifted is not None and not session.lifted.reason
+    assert session.lifted.inferences == MANY - 1
