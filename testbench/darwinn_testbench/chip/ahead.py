@@ -98,20 +98,30 @@ class Ahead:
         """What an inference on these inputs gives, and seconds; None if it has to be run."""
         if self._last is None or self.lifted.reason:
             return None
-        self._require_alone(self._now)
-        if not self._made:
-            self._make(inputs)
-        if self._made and self._made[0][0] == inputs:
-            _, outputs, seconds = self._made.popleft()
-        elif self._is_lifted(self._at == self._now and self._alone + self._more >= REPEATED):
-            outputs, seconds = self._make_one(inputs)
-        else:
+        try:
+            found = self._found(inputs)
+        except MemoryError:
+            self._give_up("the lifted program takes more memory than there is")
             return None
+        if found is None:
+            return None
+        outputs, seconds = found
         model, last = self._model.compiled, self._last[1]
         self._accelerator.defer(model.inference, inputs, model.number)
         self._at = self._now
         self.lifted = replace(self.lifted, inferences=self.lifted.inferences + 1)
         return _copied(last, dict(outputs)), seconds
+
+    def _found(self, inputs: Octets) -> tuple[Octets, float] | None:
+        """What the lifted program gives for these inputs, and seconds; None if there is none."""
+        self._require_alone(self._now)
+        if not self._made:
+            self._make(inputs)
+        if self._made and self._made[0][0] == inputs:
+            _, outputs, seconds = self._made.popleft()
+            return outputs, seconds
+        worth = self._at == self._now and self._alone + self._more >= REPEATED
+        return self._make_one(inputs) if self._is_lifted(worth) else None
 
     def ran(self, inputs: Octets, result: RunResult) -> None:
         """An inference has been run."""
@@ -150,6 +160,7 @@ class Ahead:
 
     def _give_up(self, reason: str) -> None:
         self._expected, self._program = (), None
+        self._made.clear()
         self.lifted = replace(self.lifted, reason=reason)
 
     def _is_lifted(self, worth: bool) -> bool:

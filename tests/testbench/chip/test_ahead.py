@@ -440,3 +440,31 @@ def test_who_interrupts_lifting_has_not_changed_the_chip(
     assert outputs(session, sets[1:]) == wanted[1:]
     assert session.lifted is not None and not session.lifted.reason
     assert session.lifted.inferences == MANY - 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("place", ["lift", "run"])
+def test_where_memory_does_not_suffice_inferences_are_run(
+    dense: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch, place: str, known: bool
+) -> None:
+    """Whether for lifting, or for what is lifted."""
+    (model,) = open_models(dense(0))
+    sets = random_inputs(model.ports, seed=3, runs=MANY)
+    plain, session = Session(model, lifts=False), Session(model)
+    wanted = outputs(plain, sets)
+    session.expect(sets if known else 1000)
+    early = 1 if place == "lift" else 2
+    assert outputs(session, sets[:early]) == wanted[:early]
+
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    if place == "lift":
+        monkeypatch.setattr(ahead, "lift", refuse)
+    else:
+        # The next sets are others than those that are made already.
+        session.expect(sets[early:] if known else 1000)
+        monkeypatch.setattr(LiftedProgram, "run", refuse)
+    assert outputs(session, sets[early:]) == wanted[early:]
+    assert session.lifted is not None
+    assert session.lifted.reason == "the lifted program takes more memory than there is"
