@@ -13,7 +13,7 @@ import operator
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -27,6 +27,7 @@ from darwinn_sim.lifting.walk import NotLifted
 
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.model import BoundModel
+from darwinn_testbench.errors import InputError
 
 LEAST_INPUTS = 32
 """Inferences, made and expected, from which on a program is lifted."""
@@ -78,19 +79,10 @@ class Ahead:
         self._made: deque[tuple[Octets, Octets, float]] = deque()
         self.lifted = Lifted()
 
-    def expect(self, sets: Sequence[TensorMap] | int, more: int = 0) -> None:
-        """Inferences on ``sets`` follow, in this order, or as many on inputs that nobody knows; and
-        behind them about so many ``more``, in this process or in others.
-
-        Raises:
-            TypeError: it is neither a sequence nor a whole number.
-            ValueError: a number is negative.
-        """
-        known, unknown = (sets, 0) if isinstance(sets, Sequence) else ((), operator.index(sets))
-        more = operator.index(more)
-        if unknown < 0 or more < 0:
-            raise ValueError("how many inferences are expected is no negative number")
-        self._expected, self._more = known, unknown + more
+    def expect(self, sets: Sequence[TensorMap], more: int = 0) -> None:
+        """Inferences on ``sets`` follow, in this order, and behind them about so many ``more``, on
+        inputs that nobody knows, in this process or in others."""
+        self._expected, self._more = sets, more
         self._next = 0
         self._made.clear()
 
@@ -155,6 +147,7 @@ class Ahead:
             try:
                 octets = self._model.to_device(self._expected[k])
             except Exception:
+                # Whatever a sequence that reads its sets may raise.
                 return
             yield octets
 
@@ -257,6 +250,44 @@ class Ahead:
         return all(
             tensors[0][name].tobytes() == each.tobytes() for name, each in tensors[1].items()
         )
+
+
+def what_follows(
+    sets: object, require: Callable[[object], TensorMap]
+) -> tuple[Sequence[TensorMap], int]:
+    """Sets of inputs that follow, and how many inferences on unknown ones: one of the two.
+
+    ``require`` refuses what is no set of inputs, by InputError. All sets of a list or a tuple are
+    looked at; of another sequence, which may read or draw a set when it is asked for it, the first
+    one.
+
+    Raises:
+        InputError: neither a sequence of sets nor a count; a set that ``require`` refuses.
+    """
+    if not isinstance(sets, Sequence) or isinstance(sets, str | bytes | bytearray | memoryview):
+        return (), number_of(sets)
+    for number, tensors in enumerate(sets if isinstance(sets, list | tuple) else islice(sets, 1)):
+        try:
+            require(tensors)
+        except InputError as error:
+            raise InputError(f"set {number} of those expected: {error}") from None
+    return sets, 0
+
+
+def number_of(value: object) -> int:
+    """``value`` as a number of inferences; InputError if it is none."""
+    try:
+        count = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        wanted = "a list (or another sequence) of sets of inputs, or how many inferences follow"
+        parts = isinstance(value, Iterable) and not isinstance(value, Sequence | Mapping)
+        hint = "; of more sets than memory holds a list of some at a time" if parts else ""
+        raise InputError(
+            f"what is expected is {wanted}, and no {type(value).__name__}{hint}"
+        ) from None
+    if count < 0:
+        raise InputError(f"how many inferences are expected is no negative number: {count}")
+    return count
 
 
 def _copied(result: RunResult, outputs: dict[str, bytes]) -> RunResult:
