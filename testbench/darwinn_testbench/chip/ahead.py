@@ -49,7 +49,7 @@ Octets = Mapping[str, bytes]
 @dataclass(frozen=True)
 class Lifted:
     """What has come of lifting a program: ``inferences`` were made so. ``seconds`` are those that
-    lifting took; ``reason``: why it was not lifted, if it was tried.
+    lifting took; ``reason``: why it was not lifted, or not tried where many are expected.
     """
 
     inferences: int = 0
@@ -60,7 +60,8 @@ class Lifted:
         """One line."""
         if self.reason:
             return f"each inference by itself: {self.reason}"
-        return f"{self.inferences} inferences at once, found out in {self.seconds:.1f} s"
+        what = "inference" if self.inferences == 1 else "inferences"
+        return f"{self.inferences} {what} on the lifted program, ready in {self.seconds:.1f} s"
 
 
 class Ahead:
@@ -77,12 +78,15 @@ class Ahead:
         self._times = 0
         self._looked = False
         self._made: deque[tuple[Octets, Octets, float]] = deque()
+        self.are_many = False
+        """Whether as many are expected as a program is lifted for."""
         self.lifted = Lifted()
 
     def expect(self, sets: Sequence[TensorMap], more: int = 0) -> None:
         """Inferences on ``sets`` follow, in this order, and behind them about so many ``more``, on
         inputs that nobody knows, in this process or in others."""
         self._expected, self._more = sets, more
+        self.are_many = self._are_many(len(sets))
         self._next = 0
         self._made.clear()
 
@@ -179,8 +183,7 @@ class Ahead:
         left = len(self._expected) - self._next
         if left <= 0 or not self._is_next(inputs):
             return
-        many = self._plain + left
-        if not self._is_lifted(many >= LEAST_INPUTS or many + self._more >= REPEATED):
+        if not self._is_lifted(self._are_many(left)):
             return
         assert self._program is not None
         threads = _threads()
@@ -192,6 +195,11 @@ class Ahead:
         pairs = zip(octets, found, strict=True)
         self._made.extend((each, outputs, seconds) for each, outputs in pairs)
         self._next += len(octets)
+
+    def _are_many(self, known: int) -> bool:
+        """Whether a program is worth being lifted if inferences on so many known inputs follow."""
+        many = self._plain + known
+        return many >= LEAST_INPUTS or many + self._more >= REPEATED
 
     def _make_one(self, inputs: Octets) -> tuple[Octets, float]:
         """An inference that was not expected."""

@@ -134,6 +134,7 @@ class Session:
         self.states: dict[str, AnyArray] = {}
         self.reset_states()
         self._ahead = Ahead(model, self.device.accelerator)
+        self._looked_inside = False
 
     def reset_states(self) -> None:
         """Give variables the value that they have before the first inference."""
@@ -219,13 +220,26 @@ class Session:
         self._ahead.expect(known, unknown + number_of(more))
 
     @property
-    def _may_be_lifted(self) -> bool:
-        return self.lifts and not self.model.states and self.accelerator.liftable
+    def _runs_each(self) -> str:
+        """Why each inference is a run of the program; empty if it may be lifted."""
+        accelerator = self.accelerator
+        reasons = (
+            (not self.lifts, "the session is one that does not lift"),
+            (bool(self.model.states), "variables go from one inference to the next"),
+            (accelerator.strict, "a strict chip looks at each run"),
+            (not accelerator.liftable, "what is asked of the chip needs a run of each"),
+        )
+        return next((reason for holds, reason in reasons if holds), "")
 
     @property
     def lifted(self) -> Lifted | None:
-        """What has come of lifting the program; None if that was not tried, for few inferences."""
-        return None if self._ahead.lifted == Lifted() else self._ahead.lifted
+        """What has come of lifting the program, or why it is not tried where many inferences are
+        expected; None if it was not tried, for few."""
+        if self._ahead.lifted != Lifted():
+            return self._ahead.lifted
+        looked = "stop points and taps look at each run" if self._looked_inside else ""
+        reason = self._runs_each or looked
+        return Lifted(reason=reason) if reason and self._ahead.are_many else None
 
     def infer(
         self,
@@ -259,7 +273,8 @@ class Session:
         given = require_mapping(tensors, self.model.ports)
         inputs = self.model.to_device({**self.states, **given})
         self.prepare()
-        ahead = self._ahead if self._may_be_lifted and not until else None
+        self._looked_inside |= bool(until or taps)
+        ahead = None if until or self._runs_each else self._ahead
         if ahead is not None:
             if not taps and (made := ahead.take(inputs)) is not None:
                 return Inference(self.model.from_device(made[0].outputs), *made)

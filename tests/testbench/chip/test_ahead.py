@@ -188,7 +188,7 @@ def test_few_or_strict_ones_are_run(dense: Callable[[int], Path], options: dict[
     session = Session(model, **options)  # type: ignore[arg-type]
     session.expect(sets)
     outputs(session, sets)
-    assert session.lifted is None
+    assert session.lifted is None or (options and session.lifted.inferences == 0)
     assert session.accelerator.runs == len(sets) + 1
 
 

@@ -9,7 +9,10 @@ from typing import Any, overload
 import numpy as np
 import pytest
 from darwinn_formats import darwinn
-from darwinn_testbench.chip.execution import run
+from darwinn_sim.machine.examine import StopPoint, Tap
+from darwinn_testbench.chip import ahead
+from darwinn_testbench.chip.ahead import Lifted
+from darwinn_testbench.chip.execution import lifted_line, run
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Session
@@ -175,3 +178,59 @@ def test_what_is_neither_sets_nor_a_number_is_refused(
     if not isinstance(given, list | range):
         with pytest.raises(InputError, match=message):
             session.expect(1, given)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"strict": True}, "a strict chip looks at each run"),
+        ({"lifts": False}, "the session is one that does not lift"),
+    ],
+)
+def test_what_is_excluded_says_so_where_many_are_expected(
+    dense: BoundModel, options: dict[str, bool], reason: str
+) -> None:
+    sets = list(random_inputs(dense.ports, seed=3, runs=ahead.REPEATED))
+    session = Session(dense, **options)  # type: ignore[arg-type]
+    for few in (sets[: ahead.LEAST_INPUTS - 1], ahead.REPEATED - 1):
+        session.expect(few)
+        assert session.lifted is None
+    for many in (sets, ahead.REPEATED):
+        session.expect(many)
+        assert session.lifted == Lifted(reason=reason)
+
+
+@pytest.mark.parametrize(
+    "options", [{"taps": [Tap.parse("layer:0")]}, {"until": StopPoint.parse("layer:0")}]
+)
+def test_who_looks_inside_is_told_that_nothing_is_lifted(
+    dense: BoundModel, options: dict[str, Any]
+) -> None:
+    sets = random_inputs(dense.ports, seed=3, runs=MANY)
+    session = Session(dense)
+    session.expect(sets)
+    session.infer(sets[0], **options)
+    assert session.lifted == Lifted(reason="stop points and taps look at each run")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"strict": True}, "a strict chip looks at each run"),
+        ({"taps": [Tap.parse("layer:0")]}, "stop points and taps look at each run"),
+        ({"until": StopPoint.parse("layer:0")}, "stop points and taps look at each run"),
+    ],
+)
+def test_a_report_says_why_inputs_do_not_go_together(
+    path: Path, options: dict[str, Any], reason: str
+) -> None:
+    found = run(path, runs=ahead.LEAST_INPUTS, **options)
+    assert found.figures["lifted"] == Lifted(reason=reason)
+    assert lifted_line(found.figures) == [f"each inference by itself: {reason}"]
+    assert "lifted" not in run(path, runs=2, **options).figures
+
+
+def test_what_was_lifted_is_said_in_one_line() -> None:
+    """Whether inferences were made at once or one by one."""
+    assert str(Lifted(1, 0.24)) == "1 inference on the lifted program, ready in 0.2 s"
+    assert str(Lifted(39, 1.0)) == "39 inferences on the lifted program, ready in 1.0 s"

@@ -73,6 +73,13 @@ def test_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert f"state from one inference to the next: {STATE}" in capsys.readouterr().out
 
 
+def test_many_inferences_do_not_go_together_and_the_reason_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "stateful_edgetpu.tflite"
+    path.write_bytes(stateful_model(NETWORK))
+    found = run(path, runs=40).figures
+    assert found["lifted"].reason == "variables go from one inference to the next"
+
+
 def test_what_a_variable_is_said_to_be_fits_it() -> None:
     (model,) = open_models(stateful_model(NETWORK))
     session = Session(model)
