@@ -13,7 +13,7 @@ import operator
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -27,6 +27,7 @@ from darwinn_sim.lifting.walk import NotLifted
 
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.model import BoundModel
+from darwinn_testbench.errors import InputError
 
 LEAST_INPUTS = 32
 """Inferences, made and expected, from which on a program is lifted."""
@@ -48,7 +49,7 @@ Octets = Mapping[str, bytes]
 @dataclass(frozen=True)
 class Lifted:
     """What has come of lifting a program: ``inferences`` were made so. ``seconds`` are those that
-    lifting took; ``reason``: why it was not lifted, if it was tried.
+    lifting took; ``reason``: why it was not lifted, or not tried where many are expected.
     """
 
     inferences: int = 0
@@ -59,7 +60,8 @@ class Lifted:
         """One line."""
         if self.reason:
             return f"each inference by itself: {self.reason}"
-        return f"{self.inferences} inferences at once, found out in {self.seconds:.1f} s"
+        what = "inference" if self.inferences == 1 else "inferences"
+        return f"{self.inferences} {what} on the lifted program, ready in {self.seconds:.1f} s"
 
 
 class Ahead:
@@ -76,21 +78,15 @@ class Ahead:
         self._times = 0
         self._looked = False
         self._made: deque[tuple[Octets, Octets, float]] = deque()
+        self.are_many = False
+        """Whether as many are expected as a program is lifted for."""
         self.lifted = Lifted()
 
-    def expect(self, sets: Sequence[TensorMap] | int, more: int = 0) -> None:
-        """Inferences on ``sets`` follow, in this order, or as many on inputs that nobody knows; and
-        behind them about so many ``more``, in this process or in others.
-
-        Raises:
-            TypeError: it is neither a sequence nor a whole number.
-            ValueError: a number is negative.
-        """
-        known, unknown = (sets, 0) if isinstance(sets, Sequence) else ((), operator.index(sets))
-        more = operator.index(more)
-        if unknown < 0 or more < 0:
-            raise ValueError("how many inferences are expected is no negative number")
-        self._expected, self._more = known, unknown + more
+    def expect(self, sets: Sequence[TensorMap], more: int = 0) -> None:
+        """Inferences on ``sets`` follow, in this order, and behind them about so many ``more``, on
+        inputs that nobody knows, in this process or in others."""
+        self._expected, self._more = sets, more
+        self.are_many = self._are_many(len(sets))
         self._next = 0
         self._made.clear()
 
@@ -98,20 +94,30 @@ class Ahead:
         """What an inference on these inputs gives, and seconds; None if it has to be run."""
         if self._last is None or self.lifted.reason:
             return None
-        self._require_alone(self._now)
-        if not self._made:
-            self._make(inputs)
-        if self._made and self._made[0][0] == inputs:
-            _, outputs, seconds = self._made.popleft()
-        elif self._is_lifted(self._at == self._now and self._alone + self._more >= REPEATED):
-            outputs, seconds = self._make_one(inputs)
-        else:
+        try:
+            found = self._found(inputs)
+        except MemoryError:
+            self._give_up("the lifted program takes more memory than there is")
             return None
+        if found is None:
+            return None
+        outputs, seconds = found
         model, last = self._model.compiled, self._last[1]
         self._accelerator.defer(model.inference, inputs, model.number)
         self._at = self._now
         self.lifted = replace(self.lifted, inferences=self.lifted.inferences + 1)
         return _copied(last, dict(outputs)), seconds
+
+    def _found(self, inputs: Octets) -> tuple[Octets, float] | None:
+        """What the lifted program gives for these inputs, and seconds; None if there is none."""
+        self._require_alone(self._now)
+        if not self._made:
+            self._make(inputs)
+        if self._made and self._made[0][0] == inputs:
+            _, outputs, seconds = self._made.popleft()
+            return outputs, seconds
+        worth = self._at == self._now and self._alone + self._more >= REPEATED
+        return self._make_one(inputs) if self._is_lifted(worth) else None
 
     def ran(self, inputs: Octets, result: RunResult) -> None:
         """An inference has been run."""
@@ -145,11 +151,13 @@ class Ahead:
             try:
                 octets = self._model.to_device(self._expected[k])
             except Exception:
+                # Whatever a sequence that reads its sets may raise.
                 return
             yield octets
 
     def _give_up(self, reason: str) -> None:
         self._expected, self._program = (), None
+        self._made.clear()
         self.lifted = replace(self.lifted, reason=reason)
 
     def _is_lifted(self, worth: bool) -> bool:
@@ -175,8 +183,7 @@ class Ahead:
         left = len(self._expected) - self._next
         if left <= 0 or not self._is_next(inputs):
             return
-        many = self._plain + left
-        if not self._is_lifted(many >= LEAST_INPUTS or many + self._more >= REPEATED):
+        if not self._is_lifted(self._are_many(left)):
             return
         assert self._program is not None
         threads = _threads()
@@ -188,6 +195,11 @@ class Ahead:
         pairs = zip(octets, found, strict=True)
         self._made.extend((each, outputs, seconds) for each, outputs in pairs)
         self._next += len(octets)
+
+    def _are_many(self, known: int) -> bool:
+        """Whether a program is worth being lifted if inferences on so many known inputs follow."""
+        many = self._plain + known
+        return many >= LEAST_INPUTS or many + self._more >= REPEATED
 
     def _make_one(self, inputs: Octets) -> tuple[Octets, float]:
         """An inference that was not expected."""
@@ -223,11 +235,12 @@ class Ahead:
         if self._times == _MOST_LIFTED:
             self._give_up("other programs change the chip meanwhile")
             return
-        self._times += 1
         program = lift(self._accelerator, executable)
         if not self._gives_the_same(program):
             raise NotLifted("what is found out differs from a run; please report that")
         self._use(program, begin)
+        # Only now: who interrupts it, or fails meanwhile, has not changed the chip.
+        self._times += 1
         keep(executable, program)
 
     def _use(self, program: LiftedProgram, begin: float) -> None:
@@ -245,6 +258,44 @@ class Ahead:
         return all(
             tensors[0][name].tobytes() == each.tobytes() for name, each in tensors[1].items()
         )
+
+
+def what_follows(
+    sets: object, require: Callable[[object], TensorMap]
+) -> tuple[Sequence[TensorMap], int]:
+    """Sets of inputs that follow, and how many inferences on unknown ones: one of the two.
+
+    ``require`` refuses what is no set of inputs, by InputError. All sets of a list or a tuple are
+    looked at; of another sequence, which may read or draw a set when it is asked for it, the first
+    one.
+
+    Raises:
+        InputError: neither a sequence of sets nor a count; a set that ``require`` refuses.
+    """
+    if not isinstance(sets, Sequence) or isinstance(sets, str | bytes | bytearray | memoryview):
+        return (), number_of(sets)
+    for number, tensors in enumerate(sets if isinstance(sets, list | tuple) else islice(sets, 1)):
+        try:
+            require(tensors)
+        except InputError as error:
+            raise InputError(f"set {number} of those expected: {error}") from None
+    return sets, 0
+
+
+def number_of(value: object) -> int:
+    """``value`` as a number of inferences; InputError if it is none."""
+    try:
+        count = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        wanted = "a list (or another sequence) of sets of inputs, or how many inferences follow"
+        parts = isinstance(value, Iterable) and not isinstance(value, Sequence | Mapping)
+        hint = "; of more sets than memory holds a list of some at a time" if parts else ""
+        raise InputError(
+            f"what is expected is {wanted}, and no {type(value).__name__}{hint}"
+        ) from None
+    if count < 0:
+        raise InputError(f"how many inferences are expected is no negative number: {count}")
+    return count
 
 
 def _copied(result: RunResult, outputs: dict[str, bytes]) -> RunResult:

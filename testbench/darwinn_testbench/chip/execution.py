@@ -167,8 +167,7 @@ def run(
     fault: SimulationError | None = None
     start = seed if schedule_seed is None else schedule_seed
     begin = time.perf_counter()
-    if not (until or taps):
-        pipeline.expect(sets)
+    pipeline.expect(sets)
     try:
         used = used_narrow_bytes(session.program)
         for number, tensors in enumerate(sets):

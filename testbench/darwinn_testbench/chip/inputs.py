@@ -246,13 +246,7 @@ def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[d
     Raises:
         InputError: an array that does not fit its port, an unknown name, a port without data.
     """
-    unknown = sorted(set(arrays) - {port.name for port in ports})
-    missing = [port.name for port in ports if port.name not in arrays]
-    if unknown or missing:
-        wrong = [f"the model takes {', '.join(map(str, ports)) or 'no input'}"]
-        wrong += [f"there is no input {', '.join(unknown)}"] if unknown else []
-        wrong += [f"no data for {', '.join(missing)}"] if missing else []
-        raise InputError("; ".join(wrong))
+    _require_names(arrays, ports)
     given = {
         name: array if isinstance(array, StoredArray) else np.asarray(array)
         for name, array in arrays.items()
@@ -263,6 +257,93 @@ def input_sets(arrays: Mapping[str, Any], ports: Sequence[TensorPort]) -> list[d
     runs = next(iter(counts.values()), 1)
     stacks = {port.name: _stack(np.asarray(given[port.name]), port) for port in ports}
     return [{name: stack[run] for name, stack in stacks.items()} for run in range(runs)]
+
+
+def require_mapping(tensors: object, ports: Sequence[TensorPort]) -> TensorMap:
+    """``tensors``, if they are a mapping; InputError otherwise."""
+    if isinstance(tensors, Mapping):
+        return tensors
+    raise InputError(
+        f"a set of inputs maps names of inputs to arrays, and is no {type(tensors).__name__}; "
+        f"{_taken(ports)}"
+    )
+
+
+def require_set(
+    tensors: object, ports: Sequence[TensorPort], further: Sequence[TensorPort] = ()
+) -> TensorMap:
+    """``tensors``, if they are one set of inputs: an array by the name of each of ``ports``, and
+    maybe of ``further`` ones.
+
+    Nothing is converted (:func:`input_sets` does that): an array has the dtype of its port, and its
+    shape, or another one of as many elements that does not have the same dimensions in another
+    order.
+
+    Raises:
+        InputError: an array that does not fit its port, an unknown name, a port without data.
+    """
+    given = require_mapping(tensors, ports)
+    _require_names(given, ports, further)
+    for port in (*ports, *further):
+        if port.name in given:
+            _require_array(given[port.name], port)
+    return given
+
+
+def _require_names(
+    names: Mapping[str, Any], ports: Sequence[TensorPort], further: Sequence[TensorPort] = ()
+) -> None:
+    """Refuse names that no port has, and ports that are not among them."""
+    unknown = names.keys() - {port.name for port in (*ports, *further)}
+    missing = [port.name for port in ports if port.name not in names]
+    if unknown or missing:
+        wrong = [_taken(ports)]
+        wrong += [f"there is no input {', '.join(sorted(map(str, unknown)))}"] if unknown else []
+        wrong += [f"no data for {', '.join(missing)}"] if missing else []
+        raise InputError("; ".join(wrong))
+
+
+def _taken(ports: Sequence[TensorPort]) -> str:
+    return f"the model takes {', '.join(map(str, ports)) or 'no input'}"
+
+
+def _require_array(array: object, port: TensorPort) -> None:
+    """Refuse what is not one set of a port, in the port's dtype."""
+    if not isinstance(array, np.ndarray):
+        raise InputError(
+            f"{port}: the data is of type {type(array).__name__}, and no array of NumPy"
+        )
+    if array.dtype != port.dtype:
+        raise InputError(
+            f"{port}: the data has dtype {array.dtype}; input_sets of "
+            "darwinn_testbench.chip.inputs makes sets of inputs of it"
+        )
+    if array.shape == port.shape:
+        return
+    if array.size != port.elements:
+        raise InputError(
+            f"{port}: the data has shape {_dimensions(array)}: {array.size:,} elements, and one "
+            f"inference takes {port.elements:,}"
+        )
+    _refuse_other_order(array, port)
+
+
+def _refuse_other_order(array: Given, port: TensorPort) -> None:
+    """Refuse an array of as many elements as the port that has its dimensions in another order."""
+    if _transposed(array.shape, port.shape):
+        raise InputError(
+            f"{_file_of(array)}{port}: the data has shape {_dimensions(array)}: the same "
+            "dimensions in another order"
+        )
+
+
+def _dimensions(array: Given) -> str:
+    return "x".join(map(str, array.shape)) or "scalar"
+
+
+def _file_of(array: Given) -> str:
+    """How an error about an array begins: its file, if it is in one."""
+    return f"{array.path}: " if isinstance(array, StoredArray) else ""
 
 
 def _split(specification: str, ports: Sequence[TensorPort]) -> tuple[str, Path]:
@@ -332,15 +413,12 @@ def _sets_in(array: Given, port: TensorPort) -> int:
     inner = port.shape[1:] if port.shape[:1] == (1,) else port.shape
     single = array.size == port.elements
     several = array.ndim > len(inner) and array.shape[array.ndim - len(inner) :] == inner
-    where = f"{array.path}: " if isinstance(array, StoredArray) else ""
-    if single and _transposed(array.shape, port.shape):
-        raise InputError(
-            f"{where}{port}: the data has shape {'x'.join(map(str, array.shape))}: the same "
-            "dimensions in another order"
-        )
+    where = _file_of(array)
+    if single:
+        _refuse_other_order(array, port)
     if array.size == 0 or not (single or several):
         raise InputError(
-            f"{where}{port}: the data has shape {'x'.join(map(str, array.shape)) or 'scalar'}; "
+            f"{where}{port}: the data has shape {_dimensions(array)}; "
             "a further leading dimension means several inferences"
         )
     if array.dtype != port.dtype and array.dtype.kind not in "fiub":

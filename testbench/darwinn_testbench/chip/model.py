@@ -33,7 +33,7 @@ from darwinn_sim import bare_stream
 from darwinn_sim.host.buffers import batches_of
 
 from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, named_operators
-from darwinn_testbench.chip.inputs import TensorMap, TensorPort
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort, require_set
 from darwinn_testbench.chip.inspection import check_number, chunks_of
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
@@ -58,7 +58,7 @@ class BoundLayer:
     constant: AnyArray | None = None
 
     def to_device(self, tensor: AnyArray) -> bytes:
-        """The bytes that the chip receives for ``tensor`` (shape and dtype of the port)."""
+        """The bytes that the chip receives for ``tensor``, which fits the port."""
         parts = tensor.reshape(self.batch, *_layer_shape(self.layer))
         return b"".join(to_device_input(self.layer, part) for part in parts)
 
@@ -132,11 +132,28 @@ class BoundModel:
         named = ((name, inputs.get(name.removesuffix(STATE_SUFFIX))) for name in outputs)
         return {name: item for name, item in named if item is not None}
 
+    @cached_property
+    def _supplied(self) -> tuple[TensorPort, ...]:
+        """The tensors that the graph supplies where a caller does not."""
+        return tuple(item.port for item in self.inputs if item.constant is not None)
+
+    def require(self, tensors: object) -> TensorMap:
+        """``tensors``, if they are a set of inputs: an array by the name of each port, as it is.
+
+        Raises:
+            InputError: they are none (:func:`inputs.require_set`).
+        """
+        return require_set(tensors, self.ports, self._supplied)
+
     def to_device(self, tensors: TensorMap) -> dict[str, bytes]:
         """Device bytes by layer name: ``tensors`` by port name, and the graph's constants.
 
         A variable is what ``tensors`` has for it, or else its initial value.
+
+        Raises:
+            InputError: as :meth:`require`.
         """
+        self.require(tensors)
         return {
             item.layer.name: item.to_device(
                 tensors[item.port.name]

@@ -106,13 +106,14 @@ class Pipeline:
         """One inference on the inputs of the first segment: what each segment did.
 
         Raises:
+            InputError: as of the first segment, but for names that it does not take.
             SimulationError: a program fails, or uses what the model of the chip lacks.
         """
         known = dict(tensors)
         done: list[SegmentInference] = []
         for segment in self.segments:
             names = [port.name for port in segment.ports]
-            done.append(segment.infer({name: known[name] for name in names}))
+            done.append(segment.infer({name: known[name] for name in names if name in known}))
             known |= done[-1].outputs
         return tuple(done)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -16,8 +17,8 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.machine.examine import StopPoint, Tap
 from darwinn_sim.machine.lowering import LoweredProgram
 
-from darwinn_testbench.chip.ahead import Ahead, Lifted
-from darwinn_testbench.chip.inputs import TensorMap, TensorPort
+from darwinn_testbench.chip.ahead import Ahead, Lifted, number_of, what_follows
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort, require_mapping
 from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.errors import InputError
@@ -103,6 +104,9 @@ class Session:
     Sessions can share a ``device``; without one the session has a chip of its own, made with the
     other arguments (see :class:`Device`). Without ``lifts`` each inference is a run of the program,
     however many there are.
+
+    Raises:
+        InputError: ``model`` is no model of ``open_models``.
     """
 
     def __init__(
@@ -116,6 +120,11 @@ class Session:
         preloads: Sequence[Preload] = (),
         assumptions: bool = True,
     ) -> None:
+        if not isinstance(model, BoundModel):
+            raise InputError(
+                "a session is of one of the models that open_models gives of a file, "
+                f"Session(open_models(file)[0]); given is {_shown(model)}"
+            )
         self.model = model
         self.device = device or Device(
             strict=strict, seed=seed, preloads=preloads, assumptions=assumptions
@@ -125,6 +134,7 @@ class Session:
         self.states: dict[str, AnyArray] = {}
         self.reset_states()
         self._ahead = Ahead(model, self.device.accelerator)
+        self._looked_inside = False
 
     def reset_states(self) -> None:
         """Give variables the value that they have before the first inference."""
@@ -199,19 +209,37 @@ class Session:
         Where they are many, they are made on a lifted program (:mod:`ahead`), known inputs many at
         once, and :meth:`infer` gives what it would have given; ``lifted`` says what came of that.
         It makes no difference for models with variables, nor where something is asked for that
-        needs a run of each inference.
+        needs a run of each inference. An inference on other inputs than the next of these is made
+        by itself, and these wait for it to come.
+
+        Raises:
+            InputError: neither a sequence of sets of inputs nor a number of inferences. Of a list
+                or a tuple all sets are looked at, of another sequence the first.
         """
-        if self._may_be_lifted:
-            self._ahead.expect(sets, more)
+        known, unknown = what_follows(sets, self.model.require)
+        self._ahead.expect(known, unknown + number_of(more))
 
     @property
-    def _may_be_lifted(self) -> bool:
-        return self.lifts and not self.model.states and self.accelerator.liftable
+    def _runs_each(self) -> str:
+        """Why each inference is a run of the program; empty if it may be lifted."""
+        accelerator = self.accelerator
+        reasons = (
+            (not self.lifts, "the session is one that does not lift"),
+            (bool(self.model.states), "variables go from one inference to the next"),
+            (accelerator.strict, "a strict chip looks at each run"),
+            (not accelerator.liftable, "what is asked of the chip needs a run of each"),
+        )
+        return next((reason for holds, reason in reasons if holds), "")
 
     @property
     def lifted(self) -> Lifted | None:
-        """What has come of lifting the program; None if that was not tried, for few inferences."""
-        return None if self._ahead.lifted == Lifted() else self._ahead.lifted
+        """What has come of lifting the program, or why it is not tried where many inferences are
+        expected; None if it was not tried, for few."""
+        if self._ahead.lifted != Lifted():
+            return self._ahead.lifted
+        looked = "stop points and taps look at each run" if self._looked_inside else ""
+        reason = self._runs_each or looked
+        return Lifted(reason=reason) if reason and self._ahead.are_many else None
 
     def infer(
         self,
@@ -228,6 +256,8 @@ class Session:
         program is lifted, as if they had been expected.
 
         Raises:
+            InputError: ``tensors`` are no set of inputs (:meth:`BoundModel.require`), or there is
+                nothing that ``until`` or ``taps`` name.
             SimulationError: the program fails, or uses what the model of the chip lacks.
         """
         with self.device.lock:
@@ -240,9 +270,11 @@ class Session:
         taps: Sequence[Tap],
         as_far_as_it_goes: bool,
     ) -> Inference:
+        given = require_mapping(tensors, self.model.ports)
+        inputs = self.model.to_device({**self.states, **given})
         self.prepare()
-        inputs = self.model.to_device({**self.states, **tensors})
-        ahead = self._ahead if self._may_be_lifted and not until else None
+        self._looked_inside |= bool(until or taps)
+        ahead = None if until or self._runs_each else self._ahead
         if ahead is not None:
             if not taps and (made := ahead.take(inputs)) is not None:
                 return Inference(self.model.from_device(made[0].outputs), *made)
@@ -271,3 +303,10 @@ class Session:
                 # A copy: outputs are the caller's, who may write into them.
                 self.states[variable.port.name] = outputs[name].reshape(variable.port.shape).copy()
         return Inference(outputs, result, seconds)
+
+
+def _shown(given: object) -> str:
+    """What was given for a model, briefly."""
+    return (
+        repr(given) if isinstance(given, str | os.PathLike) else f"of type {type(given).__name__}"
+    )

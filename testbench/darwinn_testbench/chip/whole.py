@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,13 @@ from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR, flatten
 from darwinn_formats.files import Source, content_of, errors_name, name_of, read_once
 from darwinn_sim.errors import IncompleteProgram
 
+from darwinn_testbench.chip.ahead import number_of, what_follows
 from darwinn_testbench.chip.cpu_operators import (
     name_of_operator,
     named_operators,
     operators_on_cpu,
 )
-from darwinn_testbench.chip.inputs import TensorMap, TensorPort
+from darwinn_testbench.chip.inputs import TensorMap, TensorPort, require_set
 from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model, port_of
 from darwinn_testbench.chip.operators.chip_operator import ChipOperator
 from darwinn_testbench.chip.operators.custom_operator import CustomOperator, PlacedOperator
@@ -130,7 +131,7 @@ class WholeModel:
         self._done.append(done)
         return done
 
-    @property
+    @cached_property
     def ports(self) -> tuple[TensorPort, ...]:
         """The inputs of the graph."""
         return tuple(
@@ -198,21 +199,32 @@ class WholeModel:
 
     def expect(self, sets: Sequence[TensorMap] | int, more: int = 0) -> None:
         """Say how many inferences follow (:meth:`Session.expect`): what the chip is given is known
-        when operators before it have run."""
-        count = len(sets) if isinstance(sets, Sequence) else sets
+        when operators before it have run.
+
+        Raises:
+            InputError: as :meth:`Session.expect`.
+        """
+        known, unknown = what_follows(sets, self._require)
+        count, further = len(known) + unknown, number_of(more)
         for session in self.sessions:
-            session.expect(count, more)
+            session.expect(count, further)
+
+    def _require(self, tensors: object) -> TensorMap:
+        return require_set(tensors, self.ports)
 
     def infer(self, tensors: TensorMap) -> WholeInference:
         """One inference on ``tensors``, by the names of the graph's inputs.
 
         Raises:
+            InputError: ``tensors`` are no set of inputs (:func:`inputs.require_set`).
             ModelError: an operator fails in LiteRT.
             SimulationError: the chip's program fails.
         """
+        given = self._require(tensors)
         self.prepare()
         values = self._parts.values
-        values.update((index, tensors[name]) for name, index in self._inputs.items())
+        for port in self.ports:
+            values[self._inputs[port.name]] = given[port.name].reshape(port.shape)
         self._done = []
         cpu_seconds = self._parts.run()
         done = tuple(self._done)

@@ -13,6 +13,7 @@ from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import LiteRtParts, Region
 from darwinn_testbench.comparison.sides import TfliteProgram
 from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import Exact
 from darwinn_testbench.reference.tflite.litert import LiteRtReference
 from darwinn_testbench.report import Verdict
@@ -70,6 +71,26 @@ def test_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert report.figures["states"] == [STATE]
     assert run_command_line(["run", str(path), "--runs", "2"]) == 0
     assert f"state from one inference to the next: {STATE}" in capsys.readouterr().out
+
+
+def test_many_inferences_do_not_go_together_and_the_reason_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "stateful_edgetpu.tflite"
+    path.write_bytes(stateful_model(NETWORK))
+    found = run(path, runs=40).figures
+    assert found["lifted"].reason == "variables go from one inference to the next"
+
+
+def test_what_a_variable_is_said_to_be_fits_it() -> None:
+    (model,) = open_models(stateful_model(NETWORK))
+    session = Session(model)
+    for given, message in (
+        ({STATE: EXPECTED[0].astype(np.float32)}, f"{STATE}.*dtype float32"),
+        ({STATE: EXPECTED[0].ravel()[:-1]}, f"{STATE}.*one inference takes"),
+        ({"typo": EXPECTED[0]}, "there is no input typo"),
+    ):
+        with pytest.raises(InputError, match=message):
+            session.infer(given)
+    assert np.array_equal(session.infer({}).outputs[NETWORK.result], EXPECTED[0])
 
 
 def test_a_stateful_model_is_verified_over_its_inferences(corpus: Path) -> None:

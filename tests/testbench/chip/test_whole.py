@@ -15,6 +15,9 @@ from darwinn_testbench import Interpreter
 from darwinn_testbench.chip import ahead
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.execution import run
+from darwinn_testbench.chip.inputs import random_inputs
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.check import CHIP_ARITHMETIC, CPU_OPERATORS
 from darwinn_testbench.comparison.cpu_part import FROM_CHIP, FROM_ORACLE
@@ -294,3 +297,24 @@ def test_real_models_are_right_to_their_ends(corpus: Path, name: str) -> None:
     report = verify(path_of(corpus, name), corpus / "tflite" / f"{name}.tflite", runs=1)
     assert report.verdict is Verdict.PASS, report.message
     assert any(row.of_whole_model for row in report.rows)
+
+
+def test_a_whole_model_refuses_what_is_no_set_of_its_inputs() -> None:
+    whole = open_segment(COMPILED)
+    ((name, array),) = random_inputs(whole.ports, seed=3, runs=1)[0].items()
+    for given, message in (
+        ({}, f"no data for {name}"),
+        ({name: array, "typo": array}, "there is no input typo"),
+        ({name: array.ravel()[:-1]}, "one inference takes"),
+        ([array], "maps names"),
+    ):
+        for refused in (whole.infer, lambda sets: whole.expect([sets])):
+            with pytest.raises(InputError, match=message):
+                refused(given)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=f"no data for {name}"):
+        Pipeline([whole]).infer({})
+    with pytest.raises(InputError, match="and no str"):
+        whole.expect("100")  # type: ignore[arg-type]
+    wanted = whole.infer({name: array}).outputs
+    found = whole.infer({name: array.ravel()}).outputs
+    assert all(np.array_equal(found[each], wanted[each]) for each in wanted)

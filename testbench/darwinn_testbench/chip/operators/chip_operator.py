@@ -38,6 +38,7 @@ class ChipOperator:
         self._infer = infer or session.infer
         self._file = place.file
         self._inputs = place.inputs
+        self._taken = {item.port.name for item in model.inputs}
         taken = {port.name for port in model.ports}
         given = {item.port.name for item in model.outputs}
         positions = {port.name: position for position, port in enumerate(place.inputs)}
@@ -62,7 +63,12 @@ class ChipOperator:
             if value.size != math.prod(port.shape):
                 reason = f"{port} is of shape {value.shape} when the chip is to take it"
                 raise ModelError(self._file, reason)
-        tensors = {port.name: value for port, value in zip(self._inputs, inputs, strict=True)}
+        # The chip takes bytes in their order, whatever shape the operators before it say they have.
+        tensors = {
+            port.name: value.reshape(port.shape)
+            for port, value in zip(self._inputs, inputs, strict=True)
+            if port.name in self._taken
+        }
         found = self._infer(tensors).outputs
         states = {
             position: found[name].reshape(self._inputs[position].shape).copy()
