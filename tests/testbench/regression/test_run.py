@@ -18,16 +18,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from darwinn_formats.errors import FormatError
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
-from darwinn_testbench.errors import InputError
+from darwinn_testbench.errors import InputError, Unavailable
 from darwinn_testbench.regression import cluster, manifest, pool, program, task
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.manifest import Case
 from darwinn_testbench.regression.resume import JOURNAL, resume
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import Outcome, Task, outcome_of, tasks_of
-from darwinn_testbench.report import Verdict
+from darwinn_testbench.report import Report, Verdict
 from other_processes import is_gone
 
 MANIFEST = """
@@ -520,6 +521,89 @@ def test_two_who_ask_a_cluster_at_once_are_given_what_each_has_asked_for(
     other = cluster.perform_on_cluster([tasks[0], tasks[2]], scheduler)
     assert [each.seed for each in other] == [0, 2]
     assert [each.seed for each in one] == [1]
+
+
+def test_what_the_machine_was_to_blame_for_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise one slow machine would stay in the cache of a CI server for ever."""
+    source = written(tmp_path, '[[case]]\nfile = "none"\ntimeout = 1')
+    monkeypatch.setattr(task, "runs_on_chip", lambda _: False)
+    late = [True]
+
+    def perform(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Outcome]:
+        for each in tasks:
+            if late:
+                yield each.failed("not finished within 1 s")
+            else:
+                yield outcome_of(each, Verdict.PASS, "", seconds=0.5)
+
+    monkeypatch.setattr("darwinn_testbench.regression.run.perform_here", perform)
+    command = ["regress", str(source), "--out", str(tmp_path / "out")]
+    assert run_command_line(command) == 1
+    shown = capfd.readouterr().out
+    assert "next: the same command does again" in shown
+    assert "0.000" not in shown
+    late.clear()
+    assert run_command_line(command) == 0
+    assert regress(source, tmp_path / "out").figures["taken_from_journal"] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "conclusive"),
+    [
+        (MemoryError(), False),
+        (Unavailable("no Verilator"), False),
+        (FormatError("size", "5 bytes are more than the limit of 4 (--max-memory)"), False),
+        (FormatError("size", "5 bytes, and the file has 4"), True),
+        (InputError("no such model"), True),
+    ],
+)
+def test_an_outcome_says_whether_the_machine_was_to_blame(
+    error: Exception, conclusive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raising(_: Task) -> None:
+        raise error
+
+    monkeypatch.setattr(task, "_verify", raising)
+    assert Task("0", Case(file="f"), "model", 0).perform().conclusive is conclusive
+
+
+@pytest.mark.parametrize(
+    ("said", "conclusive"), [("60 s (--max-seconds)", False), ("deadlock", True)]
+)
+def test_a_limit_of_the_command_line_may_be_raised(
+    said: str, conclusive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        task,
+        "verified",
+        lambda *_: Report(
+            command="verify",
+            file="f",
+            decided=Verdict.FAULT,
+            message=f"the program has not ended: {said}",
+            figures={"inferences": 0},
+        ),
+    )
+    assert Task("0", Case(file="f"), "model", 0).perform().conclusive is conclusive
+
+
+def test_an_interrupted_regression_says_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = written(tmp_path, '[[case]]\nfile = "none"\nseeds = [0, 1, 2]')
+
+    def perform(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Outcome]:
+        yield outcome_of(tasks[0], Verdict.PASS, "")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("darwinn_testbench.regression.run.perform_here", perform)
+    command = ["regress", str(source), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    said = "interrupted: {} of 3 done; the same command goes on with the rest"
+    for done in (1, 2):
+        assert run_command_line(command) == 130
+        assert said.format(done) in capfd.readouterr().err
 
 
 def test_a_task_of_which_no_outcome_comes_back_has_failed(tmp_path: Path) -> None:
