@@ -294,6 +294,6 @@ def _timed(inference: Executable, assumptions: bool) -> dict[str, Any]:
     chip = timing.chip_description(DEFAULT_CHIP)
     link = link_of(chip, None)
     row = time_executable(inference, "inference", chip, link, assumptions=assumptions)
-    if row.timing is None:
+    if row.milliseconds is None:
         return {"untimed": row.message}
     return {"cycles": row.cycles, "milliseconds": round(row.milliseconds, 3)}
