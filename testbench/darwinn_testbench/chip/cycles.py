@@ -39,11 +39,14 @@ HARNESS = "harness"
 def link_of(chip: timing.ChipDescription, host: str | None) -> timing.HostLink | None:
     """The link ``host``, by default the one of the chip; None for one of endless speed.
 
-    Raises ``InputError`` for a link that does not belong to the chip.
+    Raises ``InputError`` for a link that does not belong to the chip, ``FormatError`` for none.
     """
     name = host or chip.host
     if name == NO_HOST:
         return None
+    if name not in timing.built_in("hosts") and Path(name).suffix != ".toml":
+        known = ", ".join((*timing.built_in("hosts"), NO_HOST))
+        raise FormatError("", f"neither a TOML file nor one of {known}", file=name)
     link = timing.host_link(name)
     check_pair(chip, link)
     return link
