@@ -189,7 +189,7 @@ def _load(name: str, data: bytes) -> DarwinnFile:
 
 def _check_stream(data: bytes) -> None:
     if not data:
-        raise FormatError("", "the file is empty")
+        raise FormatError("file identifier", "the file is empty", offset=0)
     start = 0
     while start < len(data):
         size = chunk_bytes(data, start)

@@ -81,7 +81,7 @@ def test_the_content_shows_what_a_file_is(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_called_so(tmp_path: Path) -> None:
     (tmp_path / "model.tflite").touch()
-    with pytest.raises(FormatError, match=r"model\.tflite: the file is empty$"):
+    with pytest.raises(FormatError, match=r"identifier: the file is empty$"):
         darwinn.load(tmp_path / "model.tflite")
 
 

@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("cycles m_edgetpu.tflite --model 7", "--executable N is what this command takes"),
         ("evaluate m_edgetpu.tflite . --mean nan", "--mean nan: no number"),
         ("evaluate photos m_edgetpu.tflite", "photos: a folder, and no model: MODEL comes first"),
-        ("inspect empty.tflite", "empty.tflite: the file is empty"),
+        ("inspect empty.tflite", "file identifier: the file is empty"),
     ],
 )
 def test_an_error_says_what_to_do_and_says_it_once(
