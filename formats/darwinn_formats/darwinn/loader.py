@@ -188,8 +188,10 @@ def _load(name: str, data: bytes) -> DarwinnFile:
 
 
 def _check_stream(data: bytes) -> None:
+    if not data:
+        raise FormatError("file identifier", "the file is empty", offset=0)
     start = 0
-    while start < len(data) or not data:
+    while start < len(data):
         size = chunk_bytes(data, start)
         if size is None and start == 0:
             reason = "neither a .tflite model, nor a DarwiNN package, nor an instruction stream"

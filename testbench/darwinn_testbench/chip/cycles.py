@@ -39,11 +39,14 @@ HARNESS = "harness"
 def link_of(chip: timing.ChipDescription, host: str | None) -> timing.HostLink | None:
     """The link ``host``, by default the one of the chip; None for one of endless speed.
 
-    Raises ``InputError`` for a link that does not belong to the chip.
+    Raises ``InputError`` for a link that does not belong to the chip, ``FormatError`` for none.
     """
     name = host or chip.host
     if name == NO_HOST:
         return None
+    if name not in timing.built_in("hosts") and Path(name).suffix != ".toml":
+        known = ", ".join((*timing.built_in("hosts"), NO_HOST))
+        raise FormatError("", f"neither a TOML file nor one of {known}", file=name)
     link = timing.host_link(name)
     check_pair(chip, link)
     return link
@@ -71,19 +74,20 @@ class CyclesRow(Row):
     fixed cost too, whose share is ``fixed_share``. ``waiting`` is the tensor units' share of the
     cycles by what they do or wait for. ``lower_bound`` and ``estimate`` follow from the contents of
     the executable, without simulation; ``estimated_cycles`` is the compiler's own estimate (None
-    where it left none). Without a timing, all of them are 0. ``assumed`` is what the program
-    assumes, also where it fails.
+    where it left none). What cannot be timed has None for all of them but that. ``assumed`` is what
+    the program assumes, also where it fails; ``file`` is whose executable it is.
     """
 
     type: str
-    cycles: int = 0
-    milliseconds: float = 0.0
-    device_milliseconds: float = 0.0
-    fixed_share: float = 0.0
-    lower_bound: float = 0.0
-    estimate: float = 0.0
+    file: str = field(default="", metadata=PYTHON_ONLY)
+    cycles: int | None = None
+    milliseconds: float | None = None
+    device_milliseconds: float | None = None
+    fixed_share: float | None = None
+    lower_bound: float | None = None
+    estimate: float | None = None
     estimated_cycles: int | None = None
-    utilisation: float = 0.0
+    utilisation: float | None = None
     waiting: dict[str, float] = field(default_factory=dict)
     timing: timing.Timing | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
     assumed: tuple[Assumption, ...] = field(default=(), repr=False, metadata=PYTHON_ONLY)
@@ -92,17 +96,23 @@ class CyclesRow(Row):
     unit = "cycles"
 
     @property
+    def cycles_text(self) -> str:
+        """The cycles for people; a dash where there are none."""
+        return "-" if self.cycles is None else f"{self.cycles:,}"
+
+    @property
     def milliseconds_text(self) -> str:
         """The milliseconds for people; a nominal clock makes none."""
-        known = self.timing is not None and not has_nominal_clock(self.timing.chip)
-        return f"{self.milliseconds:.3f}" if known else "-"
+        if self.milliseconds is None or (self.timing and has_nominal_clock(self.timing.chip)):
+            return "-"
+        return f"{self.milliseconds:.3f}"
 
     @property
     def cells(self) -> dict[str, str]:
         """Type, cycles and milliseconds; of what cannot be timed the type alone."""
         return {
             "type": self.type,
-            "cycles": f"{self.cycles:,}" if self.timing is not None else "-",
+            "cycles": self.cycles_text,
             "ms": self.milliseconds_text,
         }
 
@@ -146,7 +156,8 @@ def measure(
         if executable in (None, number):
             progress("timing", len(rows), None)
             name = f"executable {number}"
-            rows.append(time_executable(each, name, chip_description, host_link, assumptions))
+            row = time_executable(each, name, chip_description, host_link, assumptions)
+            rows.append(replace(row, file=file.file))
     cpu: tuple[CpuTime, ...] = ()
     if on_cpu and not chip_only:
         # Imported here: no other call should wait for what runs whole models.
@@ -222,7 +233,8 @@ def unmeasured(source: Source, error: Exception) -> Report[CyclesRow]:
     """The report of a file that cannot be timed: a row without a time."""
     verdict, text = judged(error)
     file = name_of(source)
-    row = CyclesRow(name="", verdict=verdict, message=text.removeprefix(f"{file}: "), type="")
+    message = text.removeprefix(f"{file}: ")
+    row = CyclesRow(name="", verdict=verdict, message=message, type="", file=file)
     return Report(command="cycles", file=file, rows=(row,))
 
 

@@ -12,10 +12,8 @@ import typer
 
 from darwinn_testbench.cli import commands, sandbox
 from darwinn_testbench.cli.declared import option
-from darwinn_testbench.cli.terminal import Exit, print_line, reader_went_away
+from darwinn_testbench.cli.terminal import INTERRUPTED, Exit, print_line, reader_went_away
 from darwinn_testbench.version import __version__
-
-_INTERRUPTED = 130
 
 _HELP = """Run compiled Edge TPU (DarwiNN) models on a simulated chip and verify what they compute.
 
@@ -100,7 +98,7 @@ def _run(arguments: Sequence[str]) -> int:
         return request.code if isinstance(request.code, int) else 1
     except KeyboardInterrupt:
         print_line("darwinn: interrupted")
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:

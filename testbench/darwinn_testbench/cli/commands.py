@@ -15,6 +15,8 @@ from typing import Any, cast
 import typer
 from typer.core import TyperCommand
 
+from darwinn_testbench.cli.terminal import INTERRUPTED, Exit, print_line
+
 SUMMARIES: Mapping[str, str] = {
     "inspect": (
         "Show the executables of a file, their inputs and outputs, and their instruction "
@@ -109,7 +111,13 @@ class _Command(TyperCommand):
         from darwinn_testbench.cli.outputs import refuse_replacing
 
         refuse_replacing(self.params, ctx.params)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interruption:
+            # The library makes a code of it without a word.
+            text = ": ".join(filter(None, ("interrupted", str(interruption))))
+            print_line(f"darwinn {self.name}: {text}")
+            raise Exit(INTERRUPTED) from None
 
     def get_params(self, ctx: Any) -> list[Any]:
         params = super().get_params(ctx)

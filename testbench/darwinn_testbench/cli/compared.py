@@ -19,6 +19,9 @@ from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 
+_MORE_RUNS = 20
+"""Inferences that are advised where there were fewer."""
+
 _Columns = tuple[Column[OutputRow], ...]
 
 _FIRST: _Columns = (
@@ -165,10 +168,17 @@ def next_step(report: Report[OutputRow], file: str, waves: str | None) -> str:
     return _next_with_chip(report, file, waves)
 
 
+def _more_inputs(report: Report[OutputRow]) -> str:
+    """What draws inputs that have not been tried."""
+    if report.figures["inferences"] < _MORE_RUNS:
+        return f"--runs {_MORE_RUNS} tries more inputs"
+    return f"--seed {report.figures['seed'] + 1} tries other inputs"
+
+
 def _next_with_programs(report: Report[OutputRow], file: str) -> str:
     match report.verdict:
         case Verdict.PASS if report.figures["random_inputs"] and report.figures["reference"]:
-            return "--runs 20 tries more inputs; --junit result.xml keeps the result"
+            return f"{_more_inputs(report)}; --junit result.xml keeps the result"
         case Verdict.PASS:
             return "--junit result.xml keeps the result"
         case Verdict.RAN | Verdict.NOT_COMPARED:
@@ -201,7 +211,7 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
         case Verdict.PASS if not report.figures["random_inputs"]:
             return "--junit result.xml keeps the result"
         case Verdict.PASS:
-            return "--runs 20 tries more inputs; --junit result.xml keeps the result"
+            return f"{_more_inputs(report)}; --junit result.xml keeps the result"
         case Verdict.MISMATCH if report.figures["policy"] is not None:
             return "the same with --json says where and by how much it differs"
         case Verdict.MISMATCH if reference is not None and not report.figures["divergences"]:

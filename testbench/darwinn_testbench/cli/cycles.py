@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -55,9 +56,9 @@ Reason = Annotated[str, option("--reason TEXT", "Why the figures changed; kept i
 _COLUMNS: tuple[Column[CyclesRow], ...] = (
     Column("executable", lambda row: row.name, may_shrink=True),
     Column("type", lambda row: row.type),
-    Column("cycles", lambda row: f"{row.cycles:,}", "right"),
+    Column("cycles", lambda row: row.cycles_text, "right"),
     Column("ms", lambda row: row.milliseconds_text, "right"),
-    Column("fixed", lambda row: f"{row.fixed_share:.0%}", "right"),
+    Column("fixed", lambda row: _share(row.fixed_share), "right"),
     Column("compiler", lambda row: _estimate(row), "right"),
     Column("verdict", lambda row: row.verdict),
 )
@@ -101,7 +102,7 @@ def command(
     """
     files = compiled_files(files)
     written = results.Results(json, junit, sarif, markdown, github)
-    profile_command = timing_options.advised("profile", files[0], chip=chip, host=host)
+    profile_of = partial(timing_options.advised, "profile", chip=chip, host=host)
     if baseline is not None:
         with progress_bar() as progress:
             checked = check_cycles(
@@ -116,7 +117,7 @@ def command(
                 progress=progress,
             )
         written.write([checked])
-        next_step = _next_step(checked, profile_command, baseline)
+        next_step = _next_step(checked, files, profile_of, baseline)
         finish(checked, file=str(baseline), as_json=json, body=_metrics_body, next_step=next_step)
     if update or reason:
         raise InputError("--update and --reason belong to --baseline")
@@ -136,15 +137,25 @@ def command(
         report,
         file=files[0] if len(files) == 1 else report.file,
         as_json=json,
-        body=_body,
-        next_step=f"{profile_command} shows where the cycles go",
+        body=partial(_body, several=len(files) > 1),
+        next_step=_where_cycles_go(report, files, profile_of),
     )
 
 
-def _body(report: Report[CyclesRow]) -> Sequence[RenderableType]:
+def _where_cycles_go(
+    report: Report[CyclesRow], files: Sequence[str], profile_of: Callable[[str], str]
+) -> str:
+    """The command for the first file that was timed; empty where that can be read only once."""
+    timed = next((row.file for row in report.rows if row.timing is not None), "")
+    return f"{profile_of(timed)} shows where the cycles go" if timed in files else ""
+
+
+def _body(report: Report[CyclesRow], several: bool) -> Sequence[RenderableType]:
     notes = [f"{row.name}: {row.message}" for row in report.rows if row.timing is None]
     notes = notes if len(report.rows) > 1 else []
-    return [table(_COLUMNS, report.rows), *notes, *map(str, report.figures.get("cpu", ()))]
+    for each in report.figures.get("cpu", ()):
+        notes.append(f"{Path(each.file).name}: {each}" if several else str(each))
+    return [table(_COLUMNS, report.rows), *notes]
 
 
 def _metrics_body(report: Report[MetricRow]) -> Sequence[RenderableType]:
@@ -155,13 +166,25 @@ def _metrics_body(report: Report[MetricRow]) -> Sequence[RenderableType]:
     return [*shown, *notes]
 
 
-def _next_step(report: Report[MetricRow], profile_command: str, baseline: Path) -> str:
+def _next_step(
+    report: Report[MetricRow],
+    files: Sequence[str],
+    profile_of: Callable[[str], str],
+    baseline: Path,
+) -> str:
     if report.verdict is Verdict.REGRESSION:
+        failed = next(row.name for row in report.rows if row.verdict is Verdict.REGRESSION)
+        # A baseline knows files by their names.
+        file = next(each for each in files if failed.startswith(f"{Path(each).name}: "))
         return (
-            f"{profile_command} shows where the cycles go; to accept them: the same "
+            f"{profile_of(file)} shows where the cycles go; to accept them: the same "
             "command with --update --reason TEXT"
         )
     return f"{baseline} is meant to be reviewed and committed" if report.figures["updated"] else ""
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
 
 
 def _estimate(row: CyclesRow) -> str:

@@ -72,16 +72,19 @@ def command(
 ) -> None:
     """Ask a classifier about every picture of a data set: top-1 and top-5, of the chip and LiteRT.
 
-    A class is a folder, named by its number or its name in --labels; without them folders are
-    classes in the order of their names. With --reference chip and LiteRT are compared picture by
-    picture. Every few finished pictures are on disk at once (--out): an evaluation that was killed
-    goes on where it stopped, and asks again where a file, an option or this program has changed.
+    A class is a folder, named by its number or its name in --labels; without them folders that are
+    no numbers are classes in the order of their names. With --reference chip and LiteRT are
+    compared picture by picture. Every few finished pictures are on disk at once (--out): an
+    evaluation that was killed goes on where it stopped, and asks again where a file, an option or
+    this program has changed.
     """
     # Imported here: no other command should wait for what starts processes.
     from darwinn_testbench.evaluation.page import page_of
     from darwinn_testbench.evaluation.run import evaluate
 
     require("PIL")
+    if Path(model).is_dir():
+        raise InputError(f"{model}: a folder, and no model: MODEL comes first, then DATASET")
     source = options.compiled_source_of(model)
     if not isinstance(source, str):
         raise InputError(f"{model}: a stream cannot be read by several processes: name a file")
@@ -116,7 +119,7 @@ def command(
         file=model,
         as_json=json,
         body=lambda found: _body(found, names) if str(html) != "-" else [],
-        next_step=_next_step(reference, html),
+        next_step=_next_step(report, reference, html),
         summary_on_stderr=str(html) == "-",
     )
 
@@ -154,7 +157,13 @@ def _by_order(folders: Sequence[str]) -> list[str]:
     return [wrapped(f"classes by the order of folders: {', '.join(shown)}")]
 
 
-def _next_step(reference: str | None, html: Path | None) -> str:
+def _next_step(report: Report[EvaluationRow], reference: str | None, html: Path | None) -> str:
+    failed = [row for row in report.rows if row.verdict is not Verdict.PASS]
+    wrong = next((row.name for row in failed if row.verdict is Verdict.BAD_INPUT), None)
+    if wrong is not None:
+        return f"mend {wrong}, or its class; the same command asks again about it"
+    if failed:
+        return "the same command asks again about what could not be asked"
     if reference is None:
         return "--reference MODEL.tflite compares with LiteRT, picture by picture"
     if html is not None and str(html) != "-":

@@ -54,11 +54,20 @@ def nothing_can_be_printed(arguments: Sequence[str], error: OSError) -> int:
 
 def _usage_error(arguments: Sequence[str], error: typer.TyperException) -> int:
     name = _command_name(arguments)
-    text = error.format_message().strip()
+    text = _no_number(arguments, error) or error.format_message().strip()
     text += _advice(arguments, error, text)
     if text:
         print_line(f"{name}: {text} (see: {name} --help)")
     return _finish(arguments, Verdict.BAD_INPUT, text or "no command")
+
+
+def _no_number(arguments: Sequence[str], error: typer.TyperException) -> str:
+    """What is wrong with a "nan", which the library calls beyond a bound; empty of other words."""
+    for name in getattr(getattr(error, "param", None), "opts", ()):
+        word = _option(arguments, name)
+        if word.strip(" +-").lower() == "nan":
+            return f"Invalid value for '{name}': {word} is no number"
+    return ""
 
 
 def _advice(arguments: Sequence[str], error: typer.TyperException, text: str) -> str:
@@ -66,6 +75,8 @@ def _advice(arguments: Sequence[str], error: typer.TyperException, text: str) ->
     name = _subcommand(arguments)
     if _EXTRA_WORDS in text and "--reference" in _options_with_value(name):
         return ": the model before compilation is given by --reference MODEL"
+    if "No such option: --model" in text and "--executable" in _options_with_value(name):
+        return ": --executable N is what this command takes, as `darwinn inspect` counts them"
     missing = getattr(getattr(error, "param", None), "name", "")
     word = _file_argument(arguments)
     if missing == "images" and Path(word).suffix.lower() in IMAGE_SUFFIXES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -143,7 +144,10 @@ def _refuse_picture(source: Source, model: str) -> None:
 
 
 def normalisation_of(mean: float | None, std: float | None) -> Normalisation | None:
-    """What --mean and --std say; InputError if one of them is there alone."""
+    """What --mean and --std say; InputError if one is no number, or there alone."""
+    for name, value in (("--mean", mean), ("--std", std)):
+        if value is not None and not math.isfinite(value):
+            raise InputError(f"{name} {value:g}: no number")
     if (mean is None) != (std is None):
         raise InputError("--mean and --std belong together: give both, or none")
     return None if mean is None or std is None else Normalisation(mean, std)

@@ -41,7 +41,7 @@ _COLUMNS: tuple[Column[Outcome], ...] = (
     Column("engine", lambda row: row.engine),
     Column("seed", lambda row: row.seed, "right"),
     Column("runs", lambda row: row.inferences, "right"),
-    Column("s", lambda row: seconds(row.seconds), "right"),
+    Column("s", lambda row: seconds(row.seconds) if row.seconds else "-", "right"),
     Column("verdict", lambda row: row.verdict),
 )
 
@@ -66,7 +66,8 @@ def command(
     """Verify many executables: each case of the manifest, with each of its seeds, on each engine.
 
     Every finished task is on disk at once. A regression that was killed goes on where it stopped;
-    a task is done again when a file, an option or this program has changed.
+    a task is done again when a file, an option or this program has changed, and where the machine
+    was to blame for what came of it, as where its time was over.
     """
     # Imported here: no other command should wait for what starts processes.
     from darwinn_testbench.regression.run import regress
@@ -95,4 +96,9 @@ def _next_step(report: Report[Outcome]) -> str:
     failed = next((row for row in report.rows if row.verdict.failed), None)
     if failed is None:
         return "--junit, --sarif, --markdown and --github keep the result for a server"
+    if not failed.conclusive:
+        return (
+            "the same command does again what the machine is to blame for; more time is `timeout` "
+            "of a case, in seconds"
+        )
     return f"{failed.command} --json says more of the first that does not pass"

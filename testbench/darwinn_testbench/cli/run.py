@@ -74,7 +74,7 @@ Taps = Annotated[
         "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
         "(bytes), or layer:N, what a layer writes (`darwinn verify --layers` numbers them). "
         "Of an ExecuTorch, IREE or BEF program: values by name, or by the operation that computes "
-        "them; '*' and '?' stand for any characters, and '*' alone shows which there are. "
+        "them; `'*'` and `'?'` stand for any characters, and `'*'` alone shows which there are. "
         "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …",
     ),
 ]

@@ -81,7 +81,8 @@ def command(
     exit code is that of the worst row.
 
     Every finished row is on disk at once (--out): a survey that was killed goes on where it
-    stopped, and does a row again when its files, an option or this program has changed.
+    stopped, and does a row again when its files, an option or this program has changed, and where
+    the machine was to blame for what came of it, as where its time was over.
     """
     if "-" in paths:
         raise InputError("standard input holds one file: darwinn verify takes it")
@@ -164,6 +165,11 @@ def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 def _next_step(report: Report[SurveyRow], html: Path | None) -> str:
     failed = next((row for row in report.rows if row.verdict.failed), None)
+    if failed is not None and not failed.conclusive:
+        return (
+            "the same command does again what the machine is to blame for; --timeout S allows more "
+            "time"
+        )
     if failed is not None:
         return f"{failed.command} --json says more of the first that does not pass"
     if not report.rows:

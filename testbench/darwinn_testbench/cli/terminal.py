@@ -11,6 +11,8 @@ from darwinn_formats.errors import printable
 
 Exit = typer.Exit
 
+INTERRUPTED = 130
+"""What a shell reports for a command that was interrupted (128 + SIGINT)."""
 BROKEN_PIPE = 141
 """What a shell reports for a command whose reader went away (128 + SIGPIPE)."""
 

@@ -130,7 +130,8 @@ def cycles(a: Side, b: Side) -> Iterator[DifferenceRow]:
                 return
         cycles = [None if each is None else each.cycles for each in runs]
         yield row(Aspect.CYCLES, TOTALS[0], *cycles, part=part)
-        spent = [None if each is None else round(each.milliseconds, 3) for each in runs]
+        times = [None if each is None else each.milliseconds for each in runs]
+        spent = [None if each is None else round(each, 3) for each in times]
         yield row(Aspect.CYCLES, TOTALS[1], *spent, part=part)
     left, right = (side.timed[INFERENCE].timing for side in (a, b))
     assert left is not None and right is not None

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from darwinn_formats.errors import FormatError
@@ -35,11 +36,13 @@ def read_dataset(path: Path, labels: Labels) -> tuple[Sample, ...]:
     """The pictures of a folder with a folder for each class, or of a CSV with ``image,label``.
 
     A class is named by its number, or by its name in ``labels`` (or the part of that before a
-    comma), in any case of letters. Without labels folders of other names are classes 0, 1 ... in
-    the order of their names. Pictures of a CSV are relative to its folder.
+    comma), in any case of letters. Without labels folders are classes by their numbers if all of
+    them are numbers, and 0, 1 ... in the order of their names if none is. Pictures of a CSV are
+    relative to its folder.
 
     Raises:
-        InputError: no picture, a class that is not known, or a CSV of another form.
+        InputError: no picture, a class that is not known, or a CSV of another form; without labels
+            folders of which some are numbers and some not.
         OSError: something cannot be read.
     """
     numbers = _numbers(labels)
@@ -69,10 +72,17 @@ def _number(name: str, numbers: Mapping[str, int], where: str) -> int:
     if _CLASS.fullmatch(name.strip()):
         return int(name)
     if _plain(name) not in numbers:
-        raise InputError(
-            f"{where}: class {name!r} is in no label file: give --labels that names it"
-        )
+        raise InputError(f"{where}: class {name!r} {_unknown(name, numbers)}")
     return numbers[_plain(name)]
+
+
+def _unknown(name: str, numbers: Mapping[str, int]) -> str:
+    """Why the name of a class has no number, and what to do."""
+    if not numbers:
+        return "is in no label file: give --labels that names it"
+    like = get_close_matches(_plain(name), numbers, 1)
+    meant = f": is {like[0]!r} meant?" if like else f"; the first is {next(iter(numbers))!r}"
+    return f"is none that the labels name{meant}"
 
 
 def folders_by_order(path: Path, labels: Labels) -> tuple[str, ...]:
@@ -95,7 +105,14 @@ def _class_folders(path: Path) -> list[Path]:
 
 def _folders(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
     folders = _class_folders(path)
-    by_order = not numbers and not all(_CLASS.fullmatch(each.name) for each in folders)
+    counted = [each.name for each in folders if _CLASS.fullmatch(each.name)]
+    if not numbers and 0 < len(counted) < len(folders):
+        other = next(each.name for each in folders if each.name not in counted)
+        raise InputError(
+            f"{path}: folder {counted[0]} has the number of a class, {other!r} has not: give "
+            "--labels that names it, or numbers to all"
+        )
+    by_order = not numbers and not counted
     for place, folder in enumerate(folders):
         truth = place if by_order else _number(folder.name, numbers, str(folder))
         for image in sorted(folder.iterdir()):

@@ -2,16 +2,18 @@
 
 A TOML file of ``[[case]]`` tables; ``[defaults]`` holds what the cases have in common. ``file`` may
 be a pattern (``models/*_edgetpu.tflite``): it stands for one case for each file, and ``{name}`` in
-the other entries for the file's name without ``_edgetpu.tflite``. Paths are relative to the
-manifest.
+the other entries for the file's name without ``_edgetpu.tflite``. Paths, and patterns, are relative
+to the manifest, or absolute.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from darwinn_formats import toml
@@ -20,7 +22,7 @@ from msgspec import Meta
 
 from darwinn_testbench import policy as policies
 from darwinn_testbench.chip.input_kinds import InputKind
-from darwinn_testbench.errors import InputError
+from darwinn_testbench.errors import InputError, PolicyError
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -28,6 +30,14 @@ EngineName = Literal["model", "original", "rtl"]
 
 _SUFFIXES = ("_edgetpu.tflite", ".tflite", ".package", ".bin")
 _PATTERN = frozenset("*?[")
+_NAME = "{name}"
+_PLACEHOLDER = re.compile(r"\{[A-Za-z_]\w*\}")
+_CHOICES: Mapping[str, Collection[str]] = {
+    "engines": get_args(EngineName),
+    "inputs_kind": tuple(each.value for each in InputKind),
+}
+"""What the items of a key may be, where that is one of a few words."""
+_AT_KEY = re.compile(r"`\$\.(\w+)")
 _MAX_BYTES = 16 << 20
 _MAX_CASES = 100_000
 _MAX_RUNS = 1_000_000_000
@@ -77,12 +87,12 @@ def load(path: str | os.PathLike[str]) -> tuple[Case, ...]:
         OSError: the manifest cannot be read.
     """
     manifest = _read(Path(path))
+    _refuse_unknown(manifest.defaults, Case, f"{os.fspath(path)}: defaults")
     cases: list[Case] = []
     for number, entry in enumerate(manifest.case, 1):
         where = f"{os.fspath(path)}: case {number}"
         case = _convert({**manifest.defaults, **entry}, Case, where)
-        if case.policy is not None:
-            policies.parse(case.policy)
+        _check_policy(case, where)
         cases += _expanded(case, Path(path).parent, where)
         if len(cases) > _MAX_CASES:
             raise InputError(f"{where}: more than {_MAX_CASES} cases")
@@ -97,38 +107,89 @@ def _read(path: Path) -> _Manifest:
         raise InputError(f"{path}: byte {error.start}: not UTF-8") from None
     except ValueError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
+    _refuse_unknown(document, _Manifest, str(path))
+    if "case" not in document:
+        raise InputError(f"{path}: no case: a manifest has a [[case]] for each file or pattern")
     return _convert(document, _Manifest, str(path))
 
 
-def _convert(value: Any, kind: type[_Struct], where: str) -> _Struct:
+def _convert(value: Mapping[str, Any], kind: type[_Struct], where: str) -> _Struct:
+    _refuse_unknown(value, kind, where)
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {error}") from None
+        key = _AT_KEY.search(str(error))
+        choices = _CHOICES.get(key[1], ()) if key else ()
+        legal = f": one of {', '.join(choices)}" if choices else ""
+        raise InputError(f"{where}: {error}{legal}") from None
+
+
+def _refuse_unknown(table: Mapping[str, Any], kind: type[_Struct], where: str) -> None:
+    """InputError for a key that ``kind`` does not have, with the one that is like it."""
+    known = [each.encode_name for each in msgspec.structs.fields(kind)]
+    for key in table:
+        if key not in known:
+            like = get_close_matches(key, known, 1)
+            advice = f"is `{like[0]}` meant?" if like else f"there are {', '.join(known)}"
+            raise InputError(f"{where}: unknown key `{key}`: {advice}")
+
+
+def _check_policy(case: Case, where: str) -> None:
+    if case.policy is not None:
+        try:
+            policies.parse(case.policy)
+        except PolicyError as error:
+            raise InputError(f"{where}: $.policy: {error}") from None
 
 
 def _expanded(case: Case, folder: Path, where: str) -> Iterator[Case]:
-    files = [str(folder / case.file)]
-    # A file may have brackets in its name.
-    if _PATTERN.intersection(case.file) and not (folder / case.file).is_file():
-        if Path(case.file).is_absolute():
-            raise InputError(f"{where}: $.file: a pattern is relative to the manifest's folder")
-        files = sorted(map(str, folder.glob(case.file)))
-    if not files:
-        raise InputError(f"{where}: $.file: no file matches {case.file} in {folder}")
+    files = _files(case.file, folder, where)
+    _refuse_placeholders(case.name, f"{where}: $.name")
+    if len(files) > 1 and case.name and _NAME not in case.name:
+        raise InputError(
+            f'{where}: $.name: {len(files)} files match, and all would be called "{case.name}": '
+            f"{_NAME} in it stands for the name of each"
+        )
     for file in files:
         name = _stem(file)
 
         def resolved(text: str, name: str = name) -> str:
-            return str(folder / text.replace("{name}", name))
+            path = folder / text.replace(_NAME, name)
+            if not path.exists():
+                _refuse_placeholders(text, where)
+            return str(path)
 
         yield msgspec.structs.replace(
             case,
             file=file,
-            name=case.name.replace("{name}", name) or name,
+            name=case.name.replace(_NAME, name) or name,
             reference=None if case.reference is None else resolved(case.reference),
             inputs=tuple(_input(text, resolved) for text in case.inputs),
             companions=tuple(resolved(text) for text in case.companions),
+        )
+
+
+def _files(text: str, folder: Path, where: str) -> Sequence[str]:
+    """The files that an entry `file` stands for."""
+    # A file may have brackets in its name.
+    if not _PATTERN.intersection(text) or (folder / text).is_file():
+        return [str(folder / text)]
+    root = Path(text).anchor
+    try:
+        files = sorted(map(str, (Path(root) if root else folder).glob(text.removeprefix(root))))
+    except ValueError as error:
+        raise InputError(f"{where}: $.file: {text}: {error}") from None
+    if not files:
+        raise InputError(f"{where}: $.file: no file matches {text}" + f" in {folder}" * (not root))
+    return files
+
+
+def _refuse_placeholders(text: str, where: str) -> None:
+    """InputError for a word in braces that stands for nothing."""
+    unknown = next((each for each in _PLACEHOLDER.findall(text) if each != _NAME), None)
+    if unknown is not None:
+        raise InputError(
+            f"{where}: {text}: {unknown} stands for nothing: {_NAME} is that of the file"
         )
 
 
@@ -148,5 +209,7 @@ def _refuse_same_names(cases: list[Case], path: str) -> None:
     seen: set[str] = set()
     for case in cases:
         if case.name in seen:
-            raise InputError(f'{path}: two cases are called "{case.name}": give them `name`')
+            raise InputError(
+                f'{path}: two cases are called "{case.name}": give each a `name` of its own'
+            )
         seen.add(case.name)

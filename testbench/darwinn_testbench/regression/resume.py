@@ -17,6 +17,10 @@ Performer = Callable[[Sequence[Work[OutcomeType]]], Iterator[OutcomeType]]
 """Does tasks and gives their outcomes as they are finished."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Work that was interrupted; it says how much of it is kept."""
+
+
 class Resumed(NamedTuple, Generic[OutcomeType]):
     """The outcomes in the order of the tasks; ``known`` of them were in the journal already."""
 
@@ -40,6 +44,7 @@ def resume(
     outcomes are of no use to it. ``progress`` is called after each task.
 
     Raises:
+        Interrupted: from the keyboard.
         InputError: the journal is in use.
         OSError: it cannot be read or written.
     """
@@ -50,10 +55,17 @@ def resume(
         journal.clear(key for key, each in found.items() if each is not None and again(each))
         left = [task for task in tasks if journal.outcome(task.key) is None]
         known = len(tasks) - len(left)
+        done = known
         progress("finished before", known, len(tasks))
-        for done, outcome in enumerate(perform(left) if left else (), known + 1):
-            journal.append(outcome)
-            progress(outcome.name, done, len(tasks))
+        try:
+            for outcome in perform(left) if left else ():
+                journal.append(outcome)
+                done += 1
+                progress(outcome.name, done, len(tasks))
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"{done} of {len(tasks)} done; the same command goes on with the rest"
+            ) from None
         outcomes = (
             journal.outcome(task.key) or task.failed("no outcome of it came back") for task in tasks
         )

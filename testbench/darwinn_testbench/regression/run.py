@@ -31,6 +31,8 @@ def regress(
 ) -> Report[Outcome]:
     """Perform every task of ``manifest`` that is not finished yet, and report all of them.
 
+    A task for whose outcome the machine was to blame (``Outcome.conclusive``) is not finished.
+
     Args:
         manifest: path of the TOML file (docs/ci.md).
         folder: where the journal is kept; with the same folder a later call goes on.
@@ -53,7 +55,15 @@ def regress(
         if scheduler is None
         else partial(perform_on_cluster, address=scheduler)
     )
-    rows, known = resume(tasks, Outcome, folder, perform, fresh=fresh, progress=progress)
+    rows, known = resume(
+        tasks,
+        Outcome,
+        folder,
+        perform,
+        fresh=fresh,
+        again=lambda outcome: not outcome.conclusive,
+        progress=progress,
+    )
     passed = sum(row.verdict is Verdict.PASS for row in rows)
     ran = sum(row.verdict is Verdict.RAN for row in rows)
     return Report(

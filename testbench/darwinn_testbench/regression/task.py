@@ -22,7 +22,7 @@ from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.regression.manifest import Case, EngineName
 from darwinn_testbench.regression.pool import ChipWork
 from darwinn_testbench.regression.program import program
-from darwinn_testbench.report import Report, Row, Verdict, judged
+from darwinn_testbench.report import Report, Row, Verdict, is_of_the_machine, judged, passed_limit
 
 _MISSING = "missing"
 
@@ -52,20 +52,24 @@ class Task(ChipWork):
         figures: dict[str, Any] = {}
         try:
             verdict, message, figures = _verify(self)
+            conclusive = is_conclusive(verdict, message)
         except Exception as error:
             verdict, message = judged(error)
+            conclusive = not is_of_the_machine(error)
         spent = round(time.perf_counter() - begin, 3)
-        return outcome_of(self, verdict, message, **figures, seconds=spent)
+        return outcome_of(self, verdict, message, **figures, conclusive=conclusive, seconds=spent)
 
     def failed(self, message: str) -> Outcome:
         """The outcome where the process that did it gave none."""
-        return outcome_of(self, Verdict.FAULT, message)
+        return outcome_of(self, Verdict.FAULT, message, conclusive=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Row):
     """The verdict of a task. ``seconds`` are of this machine, not of the chip, and without the
-    compilation of kernels; ``command`` is what does the task alone."""
+    compilation of kernels, 0 where nobody is left who could say; ``command`` is what does the task
+    alone. ``conclusive`` is False where the machine and not the program is to blame (too little
+    time or memory, something that is not installed): the task is done again in the next call."""
 
     key: str
     file: str
@@ -73,6 +77,7 @@ class Outcome(Row):
     seed: int
     command: str
     inferences: int = 0
+    conclusive: bool = True
     seconds: float = 0.0
     assumptions: tuple[Assumption, ...] = ()
 
@@ -163,6 +168,11 @@ def _verify(task: Task) -> tuple[Verdict, str, dict[str, Any]]:
         "assumptions": report.assumptions,
     }
     return report.verdict, told(report), figures
+
+
+def is_conclusive(verdict: Verdict, message: str) -> bool:
+    """Whether a verification would say the same on another machine, within other limits."""
+    return verdict is not Verdict.FAULT or not passed_limit(message)
 
 
 def told(report: Report[Row]) -> str:

@@ -9,8 +9,10 @@ from darwinn_testbench.report.tables import Column, counted, seconds, styled, ta
 from darwinn_testbench.report.verdict import (
     EXIT_CODES,
     Verdict,
+    is_of_the_machine,
     judged,
     one_line,
+    passed_limit,
     verdict_of,
     worst,
 )
@@ -23,8 +25,10 @@ __all__ = [
     "Row",
     "Verdict",
     "counted",
+    "is_of_the_machine",
     "judged",
     "one_line",
+    "passed_limit",
     "seconds",
     "styled",
     "table",

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from darwinn_formats.errors import FormatError, TextError
+from darwinn_formats.limits import MEMORY, SECONDS
 from darwinn_sim.errors import IncompleteProgram, SimulationError, UnsupportedInstruction
 from darwinn_sim.isa.codec import DecodeError
 
@@ -114,6 +115,11 @@ _VERDICTS: tuple[tuple[type[Exception], Verdict], ...] = (
 )
 
 
+_OF_THE_MACHINE = (MemoryError, OSError, Unavailable)
+"""Exceptions that say more of the machine than of the program: another time it may have what is
+missing."""
+
+
 _BEGINNING, _ENDING = 1500, 500
 """Characters of an error that are said: a file may hold any number of names, of any length."""
 
@@ -123,6 +129,16 @@ def verdict_of(error: BaseException) -> Verdict | None:
     if advice(error):
         return Verdict.REFUSED
     return next((verdict for kind, verdict in _VERDICTS if isinstance(error, kind)), None)
+
+
+def is_of_the_machine(error: BaseException) -> bool:
+    """Whether the machine and not the program is to blame for an exception."""
+    return bool(advice(error)) or isinstance(error, _OF_THE_MACHINE) or passed_limit(str(error))
+
+
+def passed_limit(text: str) -> bool:
+    """Whether what is said of a failure names a limit of the command line, which may be raised."""
+    return SECONDS in text or MEMORY in text
 
 
 def judged(error: BaseException) -> tuple[Verdict, str]:

@@ -51,7 +51,15 @@ def survey(
     options = options or Options()
     found = plan(paths, options, progress)
     perform = partial(_perform, jobs=jobs)
-    done, known = resume(found.tasks, SurveyRow, folder, perform, fresh=fresh, progress=progress)
+    done, known = resume(
+        found.tasks,
+        SurveyRow,
+        folder,
+        perform,
+        fresh=fresh,
+        again=lambda row: not row.conclusive,
+        progress=progress,
+    )
     # What a row is called depends on what else there is.
     names = {task.key: task.row.name for task in found.tasks}
     rows = [*(replace(row, name=names[row.key]) for row in done), *found.unread]

@@ -23,8 +23,8 @@ from darwinn_testbench.comparison.excitation import ExcitationFigures
 from darwinn_testbench.comparison.operator_coverage import How, OperatorFigures
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.regression.pool import ChipWork
-from darwinn_testbench.regression.task import Task, command_of, told, verified
-from darwinn_testbench.report import Row, Verdict, judged
+from darwinn_testbench.regression.task import Task, command_of, is_conclusive, told, verified
+from darwinn_testbench.report import Row, Verdict, is_of_the_machine, judged
 from darwinn_testbench.report.result import PYTHON_ONLY
 from darwinn_testbench.survey.field_values import FieldValues, field_values, uses_of
 
@@ -60,6 +60,8 @@ class SurveyRow(Row):
             that took more than one value; None where there was none to look at.
         warnings: what makes a pass doubtful.
         inferences: how many were run.
+        conclusive: False where the machine and not the program is to blame (too little time or
+            memory, something that is not installed): the row is made again in the next call.
         seconds: that all of it took on this machine.
         command: the command that does the row alone.
     """
@@ -83,6 +85,7 @@ class SurveyRow(Row):
     excited: float | None = None
     warnings: tuple[str, ...] = ()
     inferences: int = 0
+    conclusive: bool = True
     seconds: float = 0.0
     command: str = ""
     values: tuple[FieldValues, ...] = field(default=(), metadata=PYTHON_ONLY)
@@ -159,7 +162,13 @@ class _RowTask(ChipWork, ABC):
 
     def failed(self, message: str) -> SurveyRow:
         """The row where the process that did it gave none."""
-        return replace(self.row, verdict=Verdict.FAULT, message=message, command=self._command())
+        return replace(
+            self.row,
+            verdict=Verdict.FAULT,
+            message=message,
+            command=self._command(),
+            conclusive=False,
+        )
 
     @abstractmethod
     def _works(self) -> tuple[Callable[[], dict[str, Any]], ...]:
@@ -215,6 +224,7 @@ class ModelTask(_RowTask):
         return {
             "verdict": report.verdict,
             "message": told(report),
+            "conclusive": is_conclusive(report.verdict, told(report)),
             "reference_assumes": tuple(dict.fromkeys(assumed)),
             "operators": {how.value: getattr(compared, how.value) for how in How}
             if compared.records
@@ -255,6 +265,7 @@ class PipelineTask(_RowTask):
         return {
             "verdict": report.verdict if report.verdict.failed else ran,
             "message": report.message,
+            "conclusive": is_conclusive(report.verdict, report.headline),
             "assumptions": report.assumptions,
             "inferences": report.figures["inferences"],
         }
@@ -276,13 +287,13 @@ def _attempt(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return work()
     except Exception as error:
         verdict, text = judged(error)
-        return {"verdict": verdict, "message": text}
+        return {"verdict": verdict, "message": text, "conclusive": not is_of_the_machine(error)}
 
 
 def _timed(inference: Executable, assumptions: bool) -> dict[str, Any]:
     chip = timing.chip_description(DEFAULT_CHIP)
     link = link_of(chip, None)
     row = time_executable(inference, "inference", chip, link, assumptions=assumptions)
-    if row.timing is None:
+    if row.milliseconds is None:
         return {"untimed": row.message}
     return {"cycles": row.cycles, "milliseconds": round(row.milliseconds, 3)}

@@ -79,7 +79,13 @@ def test_the_content_shows_what_a_file_is(tmp_path: Path) -> None:
         assert (loaded.shell is not None) == (kind == "tflite")
 
 
-@pytest.mark.parametrize("data", [b"", b"text", bytes(16), b"PK\3\4" * 8])
+def test_an_empty_file_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "model.tflite").touch()
+    with pytest.raises(FormatError, match=r"identifier: the file is empty$"):
+        darwinn.load(tmp_path / "model.tflite")
+
+
+@pytest.mark.parametrize("data", [b"text", bytes(16), b"PK\3\4" * 8])
 def test_other_files_are_refused(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(data)

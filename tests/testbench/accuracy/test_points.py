@@ -62,8 +62,10 @@ def test_a_binary_a_host_and_a_time_are_enough(folder: Path) -> None:
     rows = predict(folder)
     alone = rows["one", "usb3"]
     timed = [row for row in measure(folder / "one.tflite").rows if "CACHING" not in row.type]
-    assert alone.predicted == pytest.approx(timed[0].milliseconds)
-    assert alone.error == pytest.approx(timed[0].milliseconds / 0.5 - 1)
+    milliseconds = timed[0].milliseconds
+    assert milliseconds is not None
+    assert alone.predicted == pytest.approx(milliseconds)
+    assert alone.error == pytest.approx(milliseconds / 0.5 - 1)
     assert alone.mac_error is not None and -1 < alone.mac_error < 0
     assert {row.verdict for row in rows.values()} == {Verdict.PASS}
 

@@ -17,6 +17,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "m_edgetpu.tflite").write_bytes(compiled)
     (tmp_path / "m.tflite").write_bytes(before)
     (tmp_path / "bad.tflite").write_bytes(b"no model")
+    (tmp_path / "empty.tflite").touch()
+    (tmp_path / "photos").mkdir()
     colour_picture(0, 1).save(tmp_path / "cat.bmp")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -35,6 +37,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("view m.tflite", "edgetpu_compiler compiles it"),
         ("view m.tflite bad.tflite", "bad.tflite"),
         ("detect cat.bmp m_edgetpu.tflite", "try darwinn classify"),
+        ("cycles m_edgetpu.tflite --max-seconds nan", "'--max-seconds': nan is no number"),
+        ("survey . --timeout=NaN", "'--timeout': NaN is no number"),
+        ("cycles m_edgetpu.tflite --host nope", "harness, pcie, usb2, usb3, none"),
+        ("cycles m_edgetpu.tflite --model 7", "--executable N is what this command takes"),
+        ("evaluate m_edgetpu.tflite . --mean nan", "--mean nan: no number"),
+        ("evaluate photos m_edgetpu.tflite", "photos: a folder, and no model: MODEL comes first"),
+        ("inspect empty.tflite", "file identifier: the file is empty"),
     ],
 )
 def test_an_error_says_what_to_do_and_says_it_once(

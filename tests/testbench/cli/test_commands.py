@@ -26,6 +26,8 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile import report as profile_report
+from rich.console import Console
+from rich.markdown import Markdown
 
 COMMANDS = ("inspect", "disasm", "dma", "layers", "run", "verify")
 STREAM = encode_operations([("LoadProgram", {"bundles": 1}), ("Scalar", {}), ("Execute", {})])
@@ -215,6 +217,16 @@ def test_help_fits_a_narrow_terminal_and_names_no_types_of_python(
     assert not re.search(
         r"<bool>|\[x>=0\]|\{|…", printed.split("Examples")[0].replace("tap1 …", "")
     )
+
+
+@pytest.mark.parametrize("name", commands.SUMMARIES)
+def test_help_shows_every_character_of_its_texts(name: str) -> None:
+    """An asterisk alone, or a word in angle brackets, is markup."""
+    for parameter in commands.load(name).params:
+        text = getattr(parameter, "help", None) or ""
+        printed = io.StringIO()
+        Console(file=printed, width=10_000).print(Markdown(text))
+        assert "".join(printed.getvalue().split()) == "".join(text.replace("`", "").split())
 
 
 def test_what_most_programs_begin_with_is_at_the_root() -> None:

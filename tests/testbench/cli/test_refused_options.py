@@ -51,6 +51,15 @@ def test_a_reference_of_neither_or_both(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("runs", "said"), [(2, "--runs 20 tries"), (20, "--seed 4 tries")])
+def test_more_inputs_are_more_than_there_were(
+    folder: Path, capsys: pytest.CaptureFixture[str], runs: int, said: str
+) -> None:
+    words = [str(folder / "dense_edgetpu.tflite"), "--reference", str(folder / "dense.tflite")]
+    assert run_command_line(["verify", *words, "--seed", "3", "--runs", str(runs)]) == 0
+    assert f"next: {said}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "command", ["inspect", "disasm", "layers", "run", "verify", "cycles", "profile", "dma"]
 )

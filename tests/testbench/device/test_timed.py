@@ -41,6 +41,7 @@ def test_predictions_are_those_of_cycles(model: Path, link: str) -> None:
     rows = measure(model, host=link).rows
     for program, row in zip(programs(model), rows, strict=True):
         seconds = timed.predict(program, len(program.chunks))
+        assert row.milliseconds is not None
         assert seconds == pytest.approx(1e-3 * row.milliseconds, rel=1e-12)
 
 

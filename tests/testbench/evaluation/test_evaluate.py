@@ -253,7 +253,8 @@ def test_data_sets_of_all_forms(tmp_path: Path) -> None:
         ("image\nx\n", "line 1: 'image': needs a header"),
         ("a.png,red\nb.png,red\n", "line 1: 'a.png,red': needs a header"),
         ("image,label\nx\n", "line 2: needs an image and a label"),
-        ("image,label\nx,mauve\n", "line 2: class 'mauve'"),
+        ("image,label\nx,mauve\n", "line 2: class 'mauve' is none .*; the first is 'red'"),
+        ("image,label\nx,gren\n", "line 2: class 'gren' is none .*: is 'green' meant?"),
         ('image,label\n"x', "unexpected end"),
         (f"image,label\nx,{'9' * 5000}\n", "line 2: class '999"),
         ("image,label\n", "no picture in its rows"),
@@ -261,11 +262,26 @@ def test_data_sets_of_all_forms(tmp_path: Path) -> None:
         table.write_text(text)
         with pytest.raises(InputError, match=why):
             read_dataset(table, LABELS)
+    table.write_text("image,label\nx,mauve\n")
+    with pytest.raises(InputError, match="give --labels"):
+        read_dataset(table, {})
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no picture"):
         read_dataset(tmp_path / "empty", {})
     with pytest.raises(InputError, match="class 'empty'"):
         read_dataset(tmp_path, LABELS)
+
+
+def test_numbers_among_other_folders_are_neither(tmp_path: Path) -> None:
+    """By the order of all of them the numbers would be other classes."""
+    for name in ("2", "7"):
+        colour_folders(tmp_path / name, 1)
+        (tmp_path / name / "red" / "0.png").rename(tmp_path / name / "0.png")
+    assert [each.truth for each in read_dataset(tmp_path, {})] == [2, 7]
+    (tmp_path / "x").mkdir()
+    with pytest.raises(InputError, match="folder 2 has the number of a class, 'x' has not"):
+        read_dataset(tmp_path, {})
+    assert [each.truth for each in read_dataset(tmp_path, {0: "x"})] == [2, 7]
 
 
 def test_what_is_no_classifier_is_refused_before_the_first_picture(
@@ -300,6 +316,20 @@ def test_folders_in_place_of_classes_are_shown_and_doubted(
     found = json.loads(capsys.readouterr().out)
     assert found["folders"] == ["blue", "green", "red"][:count]
     assert len(found["warnings"]) == (count == 2)
+
+
+@pytest.mark.usefixtures("tasks_performed_here")
+def test_a_picture_to_mend_is_the_next_step(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = folder / "data" / "green" / "damaged.png"
+    words = ["evaluate", str(folder / "model_edgetpu.tflite"), str(folder / "data")]
+    words += ["--out", str(folder / "out"), "--jobs", "1"]
+    assert run_command_line(words) == 2
+    assert f"next: mend {damaged}, or its class; the same command" in capsys.readouterr().out
+    damaged.unlink()
+    assert run_command_line(words) == 0
+    assert "next: --reference" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("tasks_performed_here")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,19 @@ def test_what_is_required_is_missed_and_a_time_limit_is_a_fault(zoo: Path, tmp_p
     assert row.verdict is Verdict.NOT_COMPARED
     (row,) = survey([file], tmp_path, Options(timeout=0.01), jobs=1).rows
     assert (row.verdict, row.message) == (Verdict.FAULT, "not finished within 0.01 s")
+
+
+def test_a_row_that_was_not_finished_in_time_is_made_again(
+    zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(tasks: Sequence[Any], jobs: int | None = None) -> Iterator[SurveyRow]:
+        return (each.failed("not finished within 600 s") for each in tasks)
+
+    monkeypatch.setattr("darwinn_testbench.survey.run.perform_here", late)
+    model = zoo / "darwinn" / "dense_edgetpu.tflite"
+    for _ in range(2):
+        report = survey([model], tmp_path)
+        assert (report.verdict, report.figures["taken_from_journal"]) == (Verdict.FAULT, 0)
 
 
 def test_without_a_program_it_is_bad_input(
