@@ -6,12 +6,14 @@
 OLD and NEW are commits; without NEW it is the sources as they are. Each has a process of its own,
 and both measure in turn, a tenth of a second at a time, so that what else the machine does falls on
 both alike; times are the least of N turns, of a thread's processor time. What a feature costs where
-it is off is the ratio of the commit that brought it to the one before. Reads the models from the
-folder that DARWINN_CORPUS names. Exits with 1 if a ratio is more than RATIO.
+it is off is the ratio of the commit that brought it to the one before. Reads the models, which are
+always the same few, from the folder that DARWINN_CORPUS names. Exits with 1 if a ratio is more than
+RATIO.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -21,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.common import compiled, machine, parser
+from benchmarks.common import compiled, machine, parser, with_word
 
 MODELS = (
     "bright_16x16",
@@ -68,6 +70,15 @@ for line in sys.stdin:
 """What each side runs: with nothing of this folder, which the other state may not have."""
 
 
+def commit_with_sources(text: str) -> str:
+    """A commit that has the packages; whatever Git calls a commit."""
+    asked = ("git", "ls-tree", "-d", "--name-only", text, *PACKAGES)
+    listed = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.stdout.split() != [*PACKAGES]:
+        raise argparse.ArgumentTypeError(f"no commit {text} with the folders {', '.join(PACKAGES)}")
+    return text
+
+
 @contextmanager
 def sources(commit: str | None) -> Iterator[Path]:
     """A folder with the sources of a commit; None: as they are."""
@@ -112,13 +123,15 @@ def turn(process: subprocess.Popen[str], what: str, path: Path) -> float:
 
 def main() -> int:
     arguments = parser(__doc__)
-    arguments.add_argument("old", metavar="OLD")
-    arguments.add_argument("new", metavar="NEW", nargs="?")
-    arguments.add_argument("--only", default="", metavar="MODEL", help="models with this word")
+    arguments.add_argument("old", type=commit_with_sources, metavar="OLD")
+    arguments.add_argument("new", type=commit_with_sources, metavar="NEW", nargs="?")
+    arguments.add_argument(
+        "--only", default="", metavar="MODEL", help=f"with this word, of {', '.join(MODELS)}"
+    )
     arguments.add_argument("--what", choices=WHAT, action="append", help="both by default")
     arguments.add_argument("--most", type=float, default=1.02, metavar="RATIO")
     options = arguments.parse_args()
-    paths = [compiled(name) for name in MODELS if options.only in name]
+    paths = [compiled(name) for name in with_word(options.only, MODELS)]
     print(machine())
     print(f"{'model':<48} {'':<9} {'old ms':>9} {'new ms':>9} {'ratio':>6}")
     exceeded = False

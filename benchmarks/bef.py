@@ -17,7 +17,7 @@ from functools import partial
 from darwinn_formats.tfrt import dump, from_text
 from darwinn_testbench.reference.tfrt import TfrtReference
 
-from benchmarks.common import machine, parser, seconds_of
+from benchmarks.common import machine_and_load, parser, positive, seconds_of
 
 BOUND = 200_000
 """Kernels per second."""
@@ -67,9 +67,9 @@ CASES: dict[str, tuple[Callable[[int], str], int | None]] = {
 
 def main() -> int:
     arguments = parser(__doc__)
-    arguments.add_argument("--kernels", type=int, default=50_000, metavar="N")
+    arguments.add_argument("--kernels", type=positive, default=50_000, metavar="N")
     options = arguments.parse_args()
-    print(machine())
+    print(machine_and_load())
     print(f"{'case':<26} {'kernels/s':>10} {'bound':>8} {'load s':>8}")
     slow = False
     for name, (text, bound) in CASES.items():

@@ -25,7 +25,7 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.reference.tflite.model import CpuModel
 from numpy.typing import NDArray
 
-from benchmarks.common import compiled, corpus
+from benchmarks.common import compiled, corpus, positive, with_word
 
 CLASSIFIERS = (
     "mobilenet_v1_0.25_128_quant",
@@ -129,19 +129,18 @@ def measure(name: str, maker: Maker, inputs: int) -> Tally:
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--inputs", type=int, default=50, metavar="N")
+    arguments.add_argument("--inputs", type=positive, default=50, metavar="N")
     arguments.add_argument("--only", default="", metavar="WORD", help="models with this word")
     options = arguments.parse_args()
+    chosen = with_word(options.only, CLASSIFIERS)
     corpus("darwinn")
     print(
         f"{'model':<34} {'inputs':<7} {'top-1':>5} {'clear':>5} {'top-1':>6} {'lead':>5}  "
         f"{'=':>5} {'by 1':>5} {'by 2':>5} {'more':>5} {'most':>4}"
     )
     failed = False
-    for name in CLASSIFIERS:
+    for name in chosen:
         for kind, maker in KINDS.items():
-            if options.only not in name:
-                continue
             tally = measure(name, maker, options.inputs)
             bad = bool(tally.wrong) or tally.clear_same < tally.clear
             failed |= bad

@@ -27,7 +27,8 @@ from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Session
 from threadpoolctl import threadpool_limits
 
-from benchmarks.common import alone, machine, model_file, parser, seconds_of
+from benchmarks.common import alone, machine_and_load, model_file, parser, positive, seconds_of
+from benchmarks.many_inputs import refuse_variables
 
 _MODELS = (
     "mobilenet_v1_1.0_224_quant_embedding_extractor",
@@ -65,6 +66,8 @@ def measure(path: Path, inputs: int, repeat: int) -> Result:
 
     def infer(session: Session) -> TensorMap:
         for _ in range(count):
+            # Variables as at first: sessions make different numbers of inferences.
+            session.reset_states()
             outputs = session.infer(sets[0]).outputs
         return outputs
 
@@ -84,6 +87,7 @@ def _lifted(
 ) -> tuple[float, float, bool]:
     """Seconds of one inference, how many times as fast all cores are, and whether they give the
     same."""
+    refuse_variables(model)
     cores = len(os.sched_getaffinity(0))
     program = lift(session.accelerator, model.compiled.inference)
     octets = [model.to_device(each) for each in sets]
@@ -113,10 +117,10 @@ def _bytes(outputs: TensorMap) -> dict[str, bytes]:
 def main() -> int:
     """Print a line for each model."""
     options = parser(__doc__)
-    options.add_argument("--inputs", type=int, default=64, metavar="N")
+    options.add_argument("--inputs", type=positive, default=64, metavar="N")
     options.add_argument("models", nargs="*", default=_MODELS, metavar="MODEL")
     chosen = options.parse_args()
-    print(machine())
+    print(machine_and_load())
     print(f"{'model':50}{'run':>10}{'after':>10}{'runs':>7}{'lifted':>8}")
     wrong = 0
     for name in chosen.models:

@@ -50,7 +50,7 @@ from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.report import Verdict, one_line, verdict_of
 
-from benchmarks.common import machine
+from benchmarks.common import machine, positive, with_word
 from benchmarks.figures import keep_figures
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
@@ -472,29 +472,43 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--mutants", type=int, default=10, metavar="N")
+    options.add_argument("--mutants", type=positive, default=10, metavar="N")
     options.add_argument("--schedules", type=int, default=20, metavar="N")
     options.add_argument("--seed", type=int, default=0, metavar="N")
     options.add_argument(
         "--only", default="", metavar="WORD", help="programs or kinds with it in their name"
     )
-    options.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
+    options.add_argument("--jobs", type=positive, default=os.cpu_count(), metavar="N")
     options.add_argument("--seconds", type=float, metavar="S")
     options.add_argument("--out", type=Path, default=Path("build/detection"), metavar="FOLDER")
     options.add_argument("--json", action="store_true")
     return options.parse_args(arguments)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = options_of(arguments)
-    tasks = [
+def programs_for(kind: Kind) -> list[str]:
+    """Programs that are here and of which mutations of a kind are made."""
+    programs = PROGRAMS | FURTHER_PROGRAMS.get(kind, {})
+    return [
+        name for name, (folder, _) in programs.items() if folder == SAMPLE or os.environ.get(folder)
+    ]
+
+
+def tasks_of(options: argparse.Namespace) -> list[Task]:
+    """What is to be done, of the programs or kinds that are asked for."""
+    programs = dict.fromkeys(name for kind in Kind for name in programs_for(kind))
+    asked = with_word(options.only, [*programs, *Kind])
+    return [
         Task(name, kind, number, options.seed, options.schedules)
         for number in range(options.mutants)
         for kind in Kind
-        for name, (folder, _) in (PROGRAMS | FURTHER_PROGRAMS.get(kind, {})).items()
-        if (options.only in name or options.only in kind)
-        and (folder == SAMPLE or os.environ.get(folder))
+        for name in programs_for(kind)
+        if name in asked or kind in asked
     ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = options_of(arguments)
+    tasks = tasks_of(options)
     names = list(dict.fromkeys(task.program for task in tasks))
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "detection.jsonl"

@@ -12,7 +12,6 @@ picture, of all processes together. Nothing is bounded: this is about proportion
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import sys
 import tempfile
@@ -29,11 +28,24 @@ from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.vision.preparation import image_port, prepare
 from PIL import Image
 
-from benchmarks.common import compiled, corpus, machine, parser, seconds_of
+from benchmarks.common import (
+    compiled,
+    corpus,
+    machine_and_load,
+    parser,
+    positive,
+    seconds_of,
+    with_word,
+)
 
 MODELS = ("mobilenet_v1_0.25_128_quant", "mobilenet_v1_0.5_160_quant", "mobilenet_v2_1.0_224_quant")
 CLASSES = 4
 SIZE = (800, 600)
+
+
+def counts(text: str) -> list[int]:
+    """Several numbers of workers."""
+    return [positive(each) for each in text.split(",")]
 
 
 def draw(folder: Path, count: int) -> None:
@@ -90,31 +102,28 @@ def _processors() -> float:
 def main() -> int:
     """Measure each model."""
     options_of: argparse.ArgumentParser = parser(__doc__)
-    options_of.add_argument("--pictures", type=int, default=64, metavar="N")
-    options_of.add_argument("--jobs", default="1,2", metavar="N,N")
+    options_of.add_argument("--pictures", type=positive, default=64, metavar="N")
+    options_of.add_argument("--jobs", type=counts, default="1,2", metavar="N,N")
     options_of.add_argument("--only", default="", metavar="WORD")
     options = options_of.parse_args()
-    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"{machine()}; load before: {load}")
+    models = with_word(options.only, MODELS)
+    print(machine_and_load())
     print(
         f"{options.pictures} pictures of {SIZE[0]} x {SIZE[1]}; milliseconds of one, best of "
         f"{options.repeat}; then pictures/s (processor seconds for each)"
     )
-    jobs = [int(each) for each in options.jobs.split(",")]
-    heads = "".join(f"{f'{each} worker' + 's' * (each > 1):>18}" for each in jobs)
+    heads = "".join(f"{f'{each} worker' + 's' * (each > 1):>18}" for each in options.jobs)
     print(f"{'model':<30}{'prepare':>9}{'chip':>9}{'LiteRT':>9}{heads}")
     with tempfile.TemporaryDirectory() as folder:
         dataset = Path(folder)
         draw(dataset, options.pictures)
-        for name in MODELS:
-            if options.only not in name:
-                continue
+        for name in models:
             setting = Setting(str(compiled(name)), str(corpus("tflite") / f"{name}.tflite"))
             line = f"{name:<30}"
             line += "".join(
                 f"{each:>9.1f}" for each in parts(setting, dataset / "0" / "0.jpg", options.repeat)
             )
-            for count in jobs:
+            for count in options.jobs:
                 seconds, used = whole(setting, dataset, count)
                 rate = options.pictures / seconds
                 line += f"{f'{rate:.1f} ({used / options.pictures:.3f})':>18}"

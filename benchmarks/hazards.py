@@ -27,7 +27,7 @@ from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.compiler.files import sample
 
-from benchmarks.common import machine
+from benchmarks.common import existing_file, machine, positive
 
 MOST_TIMES = 10.0
 MOST_BYTES = 4.0
@@ -70,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("files", nargs="*", type=Path, metavar="FILE")
-    options.add_argument("--repeat", type=int, default=3, metavar="N")
+    options.add_argument("files", nargs="*", type=existing_file, metavar="FILE")
+    options.add_argument("--repeat", type=positive, default=3, metavar="N")
     options.add_argument("--json", action="store_true")
     asked = options.parse_args(arguments)
     compile_kernels()

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from benchmarks.common import MIB, corpus, machine, parser
+from benchmarks.common import MIB, corpus, existing_file, machine, parser, with_word
 
 SECONDS = 2.0
 MEMORY = 500 * MIB
@@ -69,11 +69,11 @@ def models() -> list[Path]:
 
 def main() -> int:
     options = parser(__doc__)
-    options.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    options.add_argument("files", nargs="*", type=existing_file, metavar="FILE")
     options.add_argument("--only", default="", metavar="WORD")
     options.set_defaults(repeat=2)
     chosen = options.parse_args()
-    paths = [each for each in chosen.files or models() if chosen.only in each.name]
+    paths = with_word(chosen.only, chosen.files or models(), lambda each: each.name)
     print(machine())
     print(f"{'model':40}  {'  '.join(f'{name:>26}' for name in COMMANDS)}")
     exceeded = False

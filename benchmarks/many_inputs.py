@@ -5,7 +5,8 @@
 Reads the models (names, or files) from the folder that DARWINN_CORPUS names; MobileNet v1 1.0
 without any. Times are processor time of this process, LiteRT's with one thread, each the best of N;
 "lifting" is what is spent once, "peak" the most memory that the process has used. The outputs of
-both ways are compared. All of it is on one core. Exits with 1 if an output differs.
+both ways are compared. All of it is on one core. A model with variables has no such figures: its
+inferences follow from each other, so they are all run. Exits with 1 if an output differs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Session
 from threadpoolctl import threadpool_limits
 
-from benchmarks.common import MIB, alone, corpus, machine, model_file, parser, peak_bytes
+from benchmarks.common import (
+    MIB,
+    alone,
+    corpus,
+    machine_and_load,
+    model_file,
+    parser,
+    peak_bytes,
+    positive,
+)
 
 _DEFAULT = "mobilenet_v1_1.0_224_quant_embedding_extractor"
 _RUN = 4
@@ -54,6 +64,14 @@ def best(action: Callable[[], object], repeat: int) -> float:
     return min(times)
 
 
+def refuse_variables(model: BoundModel) -> None:
+    """Do not lift what no session or command lifts, though its program by itself could be."""
+    if model.states:
+        raise NotLifted(
+            "it has variables, so each inference needs what the one before gave, and is run"
+        )
+
+
 def measure(path: Path, inputs: int, repeat: int) -> Result | str:
     """A model with as many inputs; a text if it is not lifted."""
     threadpool_limits(1)
@@ -64,6 +82,7 @@ def measure(path: Path, inputs: int, repeat: int) -> Result | str:
     run = best(lambda: session.infer(sets[0]), repeat)
     executable = model.compiled.inference
     try:
+        refuse_variables(model)
         # Once for what is compiled then.
         lift(session.accelerator, executable)
         begin = time.process_time()
@@ -122,10 +141,10 @@ def litert(path: Path, repeat: int) -> float | None:
 def main() -> int:
     """Print a line for each model."""
     options: argparse.ArgumentParser = parser(__doc__)
-    options.add_argument("--inputs", type=int, default=64, metavar="N")
+    options.add_argument("--inputs", type=positive, default=64, metavar="N")
     options.add_argument("models", nargs="*", default=[_DEFAULT], metavar="MODEL")
     chosen = options.parse_args()
-    print(machine())
+    print(machine_and_load())
     print(f"{chosen.inputs} inputs")
     head = f"{'model':50}{'lifted':>9}{'one':>9}{'run':>9}{'LiteRT':>9}{'lifting':>9}{'peak':>10}"
     print(head)

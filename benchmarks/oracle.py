@@ -24,7 +24,7 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.expectation import References, device_inputs
 from darwinn_testbench.errors import InputError
 
-from benchmarks.common import STARTS, alone, machine, parser
+from benchmarks.common import STARTS, alone, machine, parser, refuse, with_word
 from benchmarks.many_inputs import best, litert
 
 ENOUGH = 2.0
@@ -111,10 +111,9 @@ def main() -> int:
     arguments = parser(__doc__)
     arguments.add_argument("--only", default="", metavar="WORD", help="models with this word")
     options = arguments.parse_args()
-    chosen = [each for each in pairs() if options.only in each[0]]
-    if not chosen:
-        print("DARWINN_CORPUS and DARWINN_WILD have no such model", file=sys.stderr)
-        return 2
+    if not (there := list(pairs())):
+        refuse("DARWINN_CORPUS and DARWINN_WILD have no model compiled and before")
+    chosen = with_word(options.only, there, lambda each: each[0])
     print(machine())
     print(f"{'model':<50} {'chip ms':>9} {'oracle ms':>9} {'ratio':>6} {'LiteRT ms':>9}")
     ratios, late = [], 0

@@ -31,9 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from darwinn_formats.tflite import BuiltinOperator, Model, Operator, SubGraph, load
-from darwinn_testbench.report.files import write_result
 
-from benchmarks.common import alone, compiled, corpus, machine
+from benchmarks.common import alone, compiled, corpus, machine_and_load, refuse, write_page
 from benchmarks.many_inputs import litert, measure
 
 NETWORKS = (
@@ -114,6 +113,7 @@ as one product for each channel; other operators, the host and transfers are not
 "Seconds" are those of the command, its start and five inferences or more included; milliseconds
 are of an inference on one thread: on the simulated chip as it is run, and on the
 [lifted program](../docs/api.md#many-inputs), which gives the same bytes; and in LiteRT.
+What else a machine does, which its load tells, makes all times longer.
 Networks are public ones, compiled and as they were before, in the folder that DARWINN_CORPUS names.
 """
 _COLUMNS = (
@@ -179,9 +179,16 @@ _PRODUCTS: dict[BuiltinOperator, Callable[[SubGraph, Operator], Product]] = {
 def _command(words: Sequence[object], folder: Path) -> tuple[str, float]:
     """What a command prints, and its seconds."""
     begin = time.perf_counter()
-    ran = subprocess.run(
-        [str(each) for each in words], cwd=folder, capture_output=True, text=True, timeout=_BOUND
-    )
+    try:
+        ran = subprocess.run(
+            [str(each) for each in words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_BOUND,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(str(error)) from None
     seconds = time.perf_counter() - begin
     if ran.returncode not in (0, 1):
         told = (ran.stderr or ran.stdout).strip().splitlines() or ["nothing was said"]
@@ -195,6 +202,14 @@ def darwinn(command: str, folder: Path, *arguments: object) -> tuple[dict[str, A
     text, seconds = _command(words, folder)
     report: dict[str, Any] = json.loads(text)
     return report, seconds
+
+
+def folder_of_tools(text: str) -> Path:
+    """The folder of an environment that the tools are installed in, as commands run elsewhere."""
+    folder = Path(text).absolute()
+    if missing := [name for name in ("python", "vela") if not (folder / name).is_file()]:
+        raise argparse.ArgumentTypeError(f"{text} has no {' and no '.join(missing)}")
+    return folder
 
 
 def vela(tools: Path, folder: Path, original: Path) -> tuple[int, float]:
@@ -259,22 +274,33 @@ def _of_inference(report: dict[str, Any]) -> int:
     return sum(each["cycles"] for each in report["rows"] if each["type"] != "PARAMETER_CACHING")
 
 
+def _require(networks: Sequence[str]) -> None:
+    """Exit with 2 where a network is not there compiled and as it was before."""
+    for name in networks:
+        for path in (compiled(name), corpus("tflite") / f"{name}.tflite"):
+            if not path.exists():
+                refuse(f"no network {name}: there is no {path}")
+
+
 def main() -> int:
     """Print the table, and write it where asked."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--tools", type=Path, metavar="FOLDER", help="where vela and python are")
+    options.add_argument(
+        "--tools", type=folder_of_tools, metavar="FOLDER", help="where vela and python are"
+    )
     options.add_argument("--write", type=Path, metavar="FILE", help="the page to write")
     options.add_argument("networks", nargs="*", default=NETWORKS, metavar="NETWORK")
     chosen = options.parse_args()
+    _require(chosen.networks)
     lines = [f"| {' | '.join(_COLUMNS)} |", "|---|---|" + "---:|" * (len(_COLUMNS) - 2)]
-    print(machine(), *lines, sep="\n", flush=True)
+    here = machine_and_load()
+    print(here, *lines, sep="\n", flush=True)
     all_pass = True
-    tools = chosen.tools and chosen.tools.absolute()
     for name in chosen.networks:
         try:
-            passes, cells = row(name, tools)
+            passes, cells = row(name, chosen.tools)
         except ToolError as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 2
@@ -282,8 +308,8 @@ def main() -> int:
         lines.append(f"| {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     if chosen.write:
-        page = "\n".join([_HEAD.format(machine=machine()), *lines, ""])
-        write_result(chosen.write, page.encode())
+        page = "\n".join([_HEAD.format(machine=here), *lines, ""])
+        write_page(chosen.write, page.encode())
     return 0 if all_pass else 1
 
 

@@ -37,10 +37,17 @@ from darwinn_testbench.reference.tflite.litert import end_idle
 from darwinn_testbench.regression.manifest import load
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import tasks_of
-from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.verdict import Verdict
 
-from benchmarks.common import MIB, alone, machine, peak_bytes
+from benchmarks.common import (
+    MIB,
+    alone,
+    machine,
+    machine_and_load,
+    peak_bytes,
+    positive,
+    write_page,
+)
 
 EFFICIENCY = 0.9
 PLAN_BYTES = 1024 * MIB
@@ -72,6 +79,17 @@ class Run:
     @property
     def efficiency(self) -> float:
         return self.tasks * self.each / (self.seconds * self.processors)
+
+    @property
+    def wasteful(self) -> bool:
+        return self.efficiency < EFFICIENCY
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tasks} tasks, {self.where}: {self.seconds:.1f} s on {self.processors} "
+            f"processors, efficiency {self.efficiency:.2f} (bound {EFFICIENCY:g})"
+            f"{'  BELOW' if self.wasteful else ''}{'' if self.passed else '  FAILED'}"
+        )
 
 
 def manifest(folder: Path, tasks: int) -> Path:
@@ -177,12 +195,14 @@ def main() -> int:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--tasks", type=int, default=1000, metavar="N")
-    options.add_argument("--workers", type=int, default=4, metavar="N", help="of Dask; 4 without")
-    options.add_argument("--planned", type=int, default=100_000, metavar="N")
+    options.add_argument("--tasks", type=positive, default=1000, metavar="N")
+    options.add_argument(
+        "--workers", type=positive, default=4, metavar="N", help="of Dask; 4 without"
+    )
+    options.add_argument("--planned", type=positive, default=100_000, metavar="N")
     options.add_argument("--page", metavar="FILE", help="write a page about it")
     chosen = options.parse_args()
-    print(machine())
+    print(machine_and_load())
     for package in (darwinn_formats, darwinn_sim, darwinn_testbench):
         compileall.compile_dir(package.__path__[0], quiet=1)
     failed, found = False, []
@@ -190,20 +210,19 @@ def main() -> int:
         folder = Path(name)
         count, seconds, peak = alone(plan, manifest(folder, chosen.planned))
         failed |= peak > PLAN_BYTES
-        print(f"{count:,} tasks planned in {seconds:.1f} s, peak {peak / MIB:.0f} MiB")
+        print(
+            f"{count:,} tasks planned in {seconds:.1f} s, peak {peak / MIB:.0f} MiB "
+            f"(bound {PLAN_BYTES // MIB})"
+        )
         path = manifest(folder, chosen.tasks)
         each = one_task(folder)
         print(f"one task alone: {1e3 * each:.1f} ms of processor time")
         for run in runs(folder, path, chosen.tasks, chosen.workers, each):
             found.append(run)
-            failed |= run.efficiency < EFFICIENCY or not run.passed
-            print(
-                f"{run.tasks} tasks, {run.where}: {run.seconds:.1f} s on {run.processors} "
-                f"processors, efficiency {run.efficiency:.2f}{'' if run.passed else ', FAILED'}",
-                flush=True,
-            )
+            failed |= run.wasteful or not run.passed
+            print(run, flush=True)
         if chosen.page:
-            write_result(chosen.page, page(found))
+            write_page(chosen.page, page(found))
     return int(failed)
 
 

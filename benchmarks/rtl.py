@@ -32,7 +32,7 @@ from darwinn_testbench.rtl.dma.workload import DEFAULT_WINDOW, Workload
 from darwinn_testbench.rtl.dma.workload_playing import IDLE_VARIABLE
 from darwinn_testbench.rtl.source_files import source
 
-from benchmarks.common import machine, require_rtl_toolchain
+from benchmarks.common import machine, positive, require_rtl_toolchain
 from benchmarks.figures import keep_figures
 
 SHARE = 1 / 2
@@ -127,9 +127,11 @@ def best(speeds: list[Speed]) -> Speed:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mebibytes", type=int, default=3, metavar="N", help="of the workload")
-    parser.add_argument("--idle", type=int, default=2_000_000, metavar="CYCLES")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N")
+    parser.add_argument(
+        "--mebibytes", type=positive, default=3, metavar="N", help="of the workload"
+    )
+    parser.add_argument("--idle", type=positive, default=2_000_000, metavar="CYCLES")
+    parser.add_argument("--repeat", type=positive, default=3, metavar="N")
     options = parser.parse_args()
     require_rtl_toolchain()
     chosen = workload(options.mebibytes << 20)

@@ -27,7 +27,13 @@ from darwinn_testbench.compiler import sample
 from darwinn_testbench.rtl.chip.engine import RtlAccelerator
 from darwinn_testbench.rtl.chip.player import ChipPlayer
 
-from benchmarks.common import compiled, machine, model_file, require_rtl_toolchain
+from benchmarks.common import (
+    compiled,
+    machine_and_load,
+    model_file,
+    positive,
+    require_rtl_toolchain,
+)
 
 SHARE = 0.06
 """Least share of the clock's plain loop that an inference reaches; 0.09 to 0.37 are measured."""
@@ -92,11 +98,11 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("models", nargs="*", metavar="MODEL")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N")
-    parser.add_argument("--idle", type=int, default=1_000_000, metavar="CYCLES")
+    parser.add_argument("--repeat", type=positive, default=3, metavar="N")
+    parser.add_argument("--idle", type=positive, default=1_000_000, metavar="CYCLES")
     options = parser.parse_args()
     require_rtl_toolchain()
-    print(machine())
+    print(machine_and_load())
     print(f"{'thousand cycles per second':<44} {'cycles':>10} {'wall':>10} {'processor':>10}")
     player = ChipPlayer()
     idle = measured(player, lambda: player.run(options.idle), options.repeat)

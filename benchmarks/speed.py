@@ -20,7 +20,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.common import MIB, alone, compiled, corpus, machine, parser, peak_bytes
+from benchmarks.common import (
+    MIB,
+    alone,
+    compiled,
+    corpus,
+    machine_and_load,
+    parser,
+    peak_bytes,
+    with_word,
+)
 
 MEMORY_BOUND = 500 * MIB
 """Bytes that a process with the whole simulator in it may use at its peak."""
@@ -189,16 +198,15 @@ def main() -> int:
     arguments = parser(__doc__)
     arguments.add_argument("--only", default="", metavar="WORD", help="measurements with this word")
     options = arguments.parse_args()
+    chosen = with_word(options.only, MEASUREMENTS, lambda each: each.name)
     corpus("darwinn")
-    print(machine())
+    print(machine_and_load())
     print(
         f"{'measurement':<30} {'best s':>8} {'first s':>8} {'bound s':>8} {'peak MiB':>9} "
         f"{'grown KiB':>9}"
     )
     exceeded = False
-    for measurement in MEASUREMENTS:
-        if options.only not in measurement.name:
-            continue
+    for measurement in chosen:
         with tempfile.TemporaryDirectory() as folder:
             path = path_of(measurement, Path(folder))
             result = alone(measure, measurement, path, options.repeat)

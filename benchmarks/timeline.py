@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.common import compiled, machine, parser, seconds_of
+from benchmarks.common import compiled, machine_and_load, parser, seconds_of
 
 MODEL = "mobilenet_v1_1.0_224_quant_embedding_extractor"
 SECONDS = 5.0
@@ -24,7 +24,7 @@ def main() -> int:
 
     options = parser(__doc__).parse_args()
     path = compiled(MODEL)
-    print(machine())
+    print(machine_and_load())
     sizes: list[int] = []
 
     def write() -> None:

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.common import MIB, alone, compiled, machine, parser, peak_bytes, seconds_of
+from benchmarks.common import MIB, alone, compiled, machine_and_load, parser, peak_bytes, seconds_of
 
 SECONDS = 2.0
 MEMORY = 300 * MIB
@@ -52,7 +52,7 @@ def measure(path: Path, repeat: int) -> Result:
 def main() -> int:
     options = parser(__doc__).parse_args()
     small = compiled("dense_256")
-    print(machine())
+    print(machine_and_load())
     print(
         f"{'model':<48} {'cycles':>9} {'best s':>7} {'first s':>8} {'Mcycle/s':>9} {'peak MiB':>9}"
     )

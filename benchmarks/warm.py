@@ -23,7 +23,7 @@ import numpy as np
 from darwinn_testbench import Session, open_models
 
 from benchmarks import common
-from benchmarks.common import STARTS, compiled, machine
+from benchmarks.common import STARTS, compiled, machine_and_load, with_word
 
 MODELS = (
     "dense_256",
@@ -108,9 +108,10 @@ def measure(
         ways_of: the ways to infer with a model; the first is that of `darwinn run`.
         models: names of models, of which those with the word of ``--only`` are measured.
     """
-    print(machine())
+    names = with_word(chosen.only, models)
+    print(machine_and_load())
     print(_row("best ms of warm inferences", (*heads, "bound")))
-    within = [_measure(name, chosen.repeat, ways_of) for name in models if chosen.only in name]
+    within = [_measure(name, chosen.repeat, ways_of) for name in names]
     return 0 if all(within) else 1
 
 

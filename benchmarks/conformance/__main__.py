@@ -21,7 +21,7 @@ import sys
 from collections import Counter
 from dataclasses import asdict
 
-from benchmarks.common import machine
+from benchmarks.common import machine, refuse, with_word
 from benchmarks.conformance.run import FAILURES, FORMATS, Row, Worker
 
 
@@ -52,19 +52,16 @@ def _options() -> argparse.Namespace:
 
 def main() -> int:
     options = _options()
-    chosen = []
+    programs: list[tuple[str, str]] = []
     for kind, entry in FORMATS.items():
         reason = entry.missing()
         if reason:
             print(reason, file=sys.stderr)
             continue
-        names = [f"{kind} {name}" for name in entry.makers()]
-        chosen += [(kind, name.partition(" ")[2]) for name in names if options.only in name]
-    if not chosen:
-        print(
-            "nothing to compare: pip install 'darwinn-testbench[executorch,iree]'", file=sys.stderr
-        )
-        return 2
+        programs += [(kind, name) for name in entry.makers()]
+    if not programs:
+        refuse("nothing to compare: pip install 'darwinn-testbench[executorch,iree]'")
+    chosen = with_word(options.only, programs, " ".join)
     worker, rows = Worker(options.seconds), []
     if not options.json:
         print(machine())

@@ -20,13 +20,11 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from darwinn_testbench.report.files import write_result
-
-from benchmarks.common import STARTS, alone, commit, machine, parser
+from benchmarks.common import STARTS, alone, commit, machine, parser, refuse, with_word, write_page
 from benchmarks.record.history import (
     ALLOWED,
     BUSY,
@@ -59,12 +57,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
-def changes(lines: Sequence[Line], here: str, only: str, repeat: int) -> Iterator[Change]:
-    """Every measure beside the record; what seems to be lost, or was measured when the machine was
-    slow, is measured again."""
+def changes(
+    lines: Sequence[Line], here: str, names: Collection[str], repeat: int
+) -> Iterator[Change]:
+    """The measures of these names beside the record; what seems to be lost, or was measured when
+    the machine was slow, is measured again."""
     quickest = math.inf
     for number, measure in enumerate(MEASURES):
-        if only not in measure.name or not measure.can_be():
+        if measure.name not in names or not measure.can_be():
             continue
         entry = _entry(number, repeat)
         for _ in range(STARTS - 1):
@@ -117,19 +117,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not lines:
             print(f"{options.history}: there is no line to draw", file=sys.stderr)
             return 2
-        write_result(options.page, page_of(lines))
+        write_page(options.page, page_of(lines))
         return 0
+    names = with_word(options.only, [measure.name for measure in MEASURES])
     here, found = machine(), []
     if not options.json:
         print(here)
         print(f"{'measure':<28} {'ms':>10} {'ratio':>10} {'record':>10} {'times':>7}")
-    for each in changes(lines, here, options.only, options.repeat):
+    for each in changes(lines, here, names, options.repeat):
         found.append(each)
         if not options.json:
             show(each)
     if not found:
-        print("no measure to take: is DARWINN_CORPUS set?", file=sys.stderr)
-        return 2
+        refuse(
+            f"no measure to take, of {', '.join(names)}: real models need DARWINN_CORPUS, the RTL "
+            "its toolchain"
+        )
     if options.append:
         entries = {each.name: each.entry for each in found}
         if reason := _reason_against(lines, here, entries):

@@ -174,8 +174,23 @@ def test_a_line_of_a_machine_that_changes_its_speed_is_not_kept(
     assert read(history) == [line]
 
 
-def test_nothing_to_measure_or_to_draw_is_said(tmp_path: Path, sampled: dict[str, Any]) -> None:
+def test_nothing_to_measure_or_to_draw_is_said(
+    tmp_path: Path, sampled: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     history = str(tmp_path / "none.jsonl")
-    assert command.main(["--history", history, "--only", "mobilenet"]) == 2
+    for only, said in (
+        ("mobilenet_v1", "real models need DARWINN_CORPUS"),
+        ("x86", "sample: load"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            command.main(["--history", history, "--only", only])
+        assert end.value.code == 2
+        assert said in capsys.readouterr().err
     assert command.main(["--history", history, "--page", str(tmp_path / "page.html")]) == 2
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_page_is_said_to_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    assert command.main(["--page", str(page)]) == 0
+    assert capsys.readouterr().out.startswith(f"{page} is written")
