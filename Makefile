@@ -173,7 +173,6 @@ bench: $(READY)  ## Measure the simulator and the references, with bounds (needs
 bench-record: $(READY)  ## Measure what benchmarks/record keeps, append it as a line, and draw all lines
 	@$(BIN)/python -m benchmarks.record --append
 	@mkdir -p $(BUILD) && $(BIN)/python -m benchmarks.record --page $(BUILD)/speed.html
-	@echo "$(BUILD)/speed.html shows the record"
 
 clean:  ## Remove the environment, caches and everything built
 	@rm -rf $(VENV) $(OLDEST) $(BUILD) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
