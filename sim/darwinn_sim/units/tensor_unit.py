@@ -71,11 +71,10 @@ def derive(records: NDArray[np.void]) -> None:
 
 def _plain(records: NDArray[np.void]) -> NDArray[np.int64]:
     """Which iterations of a TensorMac are added up in vectors: ``NONE``, ``SOME`` or ``ALL``."""
+    # Operands of 16 bits take several multipliers for a product: four are made of bytes alone.
     by_bytes = (
         (records["working"] == (1 << _MULTIPLIERS) - 1)
         & (records["load_parameter_zero_point"] == 0)
-        & (records["activation_16bit"] == 0)
-        & (records["parameter_16bit"] == 0)
         & (records["activation_zero_point"] <= tensor_products.MOST_ZERO)
         & (records["parameter_zero_point"] <= tensor_products.MOST_ZERO)
     )
