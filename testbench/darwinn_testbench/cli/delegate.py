@@ -9,7 +9,7 @@ import typer
 
 from darwinn_testbench.cli.terminal import Exit
 from darwinn_testbench.device.command import found_first, status_of
-from darwinn_testbench.device.delegate.build import library
+from darwinn_testbench.device.delegate.build import library, search_for
 
 EXAMPLES = """**Examples**
 
@@ -28,7 +28,8 @@ Command = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="-- COMMAND",
-        help="A program to run, which finds the library as libedgetpu.so.1.",
+        help="A program to run. It finds the library by each of the vendor's names "
+        "(libedgetpu.so, .so.1, .so.1.0), with or without a folder in front.",
         show_default=False,
     ),
 ]
@@ -48,4 +49,5 @@ def command(command: Command = None) -> None:
     if not command:
         print(path)
         return
-    raise Exit(asyncio.run(status_of(command, found_first(path.parent, "LD_LIBRARY_PATH"))))
+    environment = found_first(LD_LIBRARY_PATH=path.parent, LD_AUDIT=search_for(path))
+    raise Exit(asyncio.run(status_of(command, environment)))

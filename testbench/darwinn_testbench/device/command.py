@@ -27,10 +27,13 @@ _WITNESS_SECONDS = 0.5
 """How long a signal may take to all processes of a group."""
 
 
-def found_first(path: Path, variable: str) -> dict[str, str]:
-    """The environment with ``path`` in front of the others that a variable lists."""
-    others = os.environ.get(variable, "")
-    return {**os.environ, variable: os.pathsep.join(filter(None, [str(path), others]))}
+def found_first(**paths: Path) -> dict[str, str]:
+    """The environment with each path in front of the others that its variable lists."""
+    first = {
+        variable: os.pathsep.join(filter(None, [str(path), os.environ.get(variable, "")]))
+        for variable, path in paths.items()
+    }
+    return {**os.environ, **first}
 
 
 async def status_of(

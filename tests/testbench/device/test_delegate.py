@@ -211,12 +211,44 @@ def test_an_application_of_tflite_runtime_computes_the_same(library: str, tmp_pa
         assert np.array_equal(one, other)
 
 
-def test_an_application_finds_the_library_by_the_name_of_the_vendor_s(tmp_path: Path) -> None:
-    """`darwinn delegate -- COMMAND` runs it as it is; its exit status is the command's."""
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libedgetpu.so.1",
+        "libedgetpu.so.1.0",
+        "libedgetpu.so",
+        "/usr/lib/aarch64-linux-gnu/libedgetpu.so.1.0",
+        "./lib/libedgetpu.so.1",
+    ],
+)
+def test_an_application_finds_the_library_by_any_name_of_the_vendor_s(
+    tmp_path: Path, name: str
+) -> None:
+    """`darwinn delegate -- COMMAND` runs the application unchanged."""
     model, output = sample(tmp_path), tmp_path / "outputs.npz"
-    command = [sys.executable, str(CLIENT), "libedgetpu.so.1", str(model), str(output)]
+    command = [sys.executable, str(CLIENT), name, str(model), str(output)]
     assert run_command_line(["delegate", "--", *command]) == 0
     assert len(np.load(output).files) == 3
+
+
+@pytest.mark.parametrize("name", ["libedgetpu.1.dylib", "/usr/local/lib/libedgetpu.1.dylib"])
+def test_names_of_other_systems_are_refused_by_name(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    load = f"import ctypes; ctypes.CDLL({name!r})"
+    assert run_command_line(["delegate", "--", sys.executable, "-c", load]) == 1
+    said = capfd.readouterr().err
+    assert "darwinn: libedgetpu.1.dylib is the Edge TPU library of another operating system" in said
+
+
+def test_other_libraries_are_found_as_before() -> None:
+    """Names that only begin or end as the vendor's are none of it."""
+    load = "import ctypes; ctypes.CDLL('libc.so.6'); ctypes.CDLL('libedgetpu.so.x')"
+    assert run_command_line(["delegate", "--", sys.executable, "-c", load]) == 1
+    assert run_command_line(["delegate", "--", sys.executable, "-c", load.split(";")[0]]) == 0
+
+
+def test_the_exit_status_is_the_command_s(tmp_path: Path) -> None:
     assert run_command_line(["delegate", "--", sys.executable, "-c", "raise SystemExit(7)"]) == 7
     assert run_command_line(["delegate", "--", str(tmp_path / "none")]) == 2
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import string
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import darwinn_formats
@@ -16,7 +18,11 @@ from darwinn_testbench.device import native
 LIBRARY = "libedgetpu.so.1"
 """Name of the library: the vendor's, so that applications find it where they look for that."""
 
+FURTHER_NAMES = ("libedgetpu.so", "libedgetpu.so.1.0")
+"""Names of links to the library: that of the file in the vendor's package, and a linker's."""
+
 _SOURCES = Path(__file__).parent / "source"
+_SEARCH = Path(__file__).parent / "search"
 _SERVER = "darwinn_testbench.device.delegate.server"
 _PLAIN = frozenset(string.ascii_letters + string.digits + " _/.,:+-@")
 
@@ -35,8 +41,26 @@ def library_for(module: str, folders: list[Path]) -> Path:
         "DARWINN_PYTHONPATH": os.pathsep.join(map(str, folders)),
         "DARWINN_MODULE": module,
     }
-    config = "".join(f"#define {name} {_c_string(each)}\n" for name, each in values.items())
-    return native.library(_SOURCES, LIBRARY, headers={"config.h": config})
+    path = native.library(_SOURCES, LIBRARY, headers=_config(values))
+    for name in FURTHER_NAMES:
+        with suppress(FileExistsError):
+            (path.parent / name).symlink_to(LIBRARY)
+    return path
+
+
+def search_for(path: Path) -> Path:
+    """The dynamic linker's auditor that gives a program ``path`` wherever it loads the vendor's.
+
+    Built if it is not there yet; raises as :func:`native.library`.
+    """
+    headers = _config({"DARWINN_LIBRARY": str(path)})
+    return native.library(_SEARCH, "libdarwinn-search.so", headers=headers)
+
+
+def _config(values: Mapping[str, str]) -> dict[str, str]:
+    """The header ``config.h`` that defines ``values``."""
+    lines = (f"#define {name} {_c_string(each)}\n" for name, each in values.items())
+    return {"config.h": "".join(lines)}
 
 
 def _c_string(text: str) -> str:

@@ -61,4 +61,4 @@ def run_command(
 
 def environment(library: Path, folder: Path) -> Mapping[str, str]:
     """The environment of a command that is to find the device in ``folder``."""
-    return {**found_first(library, "LD_PRELOAD"), FOLDER_VARIABLE: str(folder)}
+    return {**found_first(LD_PRELOAD=library), FOLDER_VARIABLE: str(folder)}

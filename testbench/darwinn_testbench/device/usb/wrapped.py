@@ -42,7 +42,7 @@ def stand_in() -> Path:
 
 def environment(libraries: Path, socket: Path) -> Mapping[str, str]:
     """The environment of a command that is to find the device."""
-    return {**found_first(libraries, "LD_LIBRARY_PATH"), SOCKET_VARIABLE: str(socket)}
+    return {**found_first(LD_LIBRARY_PATH=libraries), SOCKET_VARIABLE: str(socket)}
 
 
 def run_command(function: UsbFunction, command: Sequence[str]) -> int:
