@@ -118,6 +118,7 @@ class Accelerator:
             (``machine.random_schedule``); None: the fixed one.
         hazards: look for accesses to memories that nothing orders; what a run has of them is in its
             result (``machine.hazards``). Kernels of their own are compiled for it, once.
+        numbered: value numbers go with all bytes (``numbering``).
         assumptions: execute values whose meaning is assumed; False refuses them. A program's are
             in ``load(executable).assumptions``, those of all programs in ``assumed``.
         engine: what executes programs; the kernels of the model by default.
@@ -132,6 +133,7 @@ class Accelerator:
         work_limit: int = DEFAULT_WORK_LIMIT,
         schedule: int | None = None,
         hazards: bool = False,
+        numbered: bool = False,
         assumptions: bool = True,
         engine: ChipEngine | None = None,
     ) -> None:
@@ -143,6 +145,7 @@ class Accelerator:
         self.work_limit = work_limit
         self.schedule = schedule
         self.hazards = hazards
+        self.numbered = numbered
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
         self._assumed: dict[bytes, tuple[Assumption, ...]] = {}
         self.power_ups = 0
@@ -172,6 +175,7 @@ class Accelerator:
             work_of_a_turn=_WORK_OF_A_TURN,
             schedule=self.schedule,
             hazards=self.hazards,
+            numbered=self.numbered,
         )
 
     @property
@@ -191,6 +195,10 @@ class Accelerator:
         """
         self.runs += 1
         self._deferred = executable, inputs, number
+
+    def follow(self, kind: type[np.bool_ | np.uint64] = np.bool_) -> None:
+        """Have memory of the host say which of its bytes are known, as ``Region.follow``."""
+        self._memory.follow(kind)
 
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
         """Put ``data`` into wide memory of ``tile`` from ``row`` on, as if a program had.

@@ -43,7 +43,7 @@ from darwinn_sim.host.register_space import RegisterSpace, silent
 from darwinn_sim.host.run_controls import scalar_core_runs
 from darwinn_sim.host.usb import HostSide, UsbInterface
 from darwinn_sim.isa.codec import DecodeError
-from darwinn_sim.kernel import order, state
+from darwinn_sim.kernel import numbering, order, state
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import diagnosis
 from darwinn_sim.machine.completeness import awaits_chunk
@@ -98,6 +98,7 @@ class Chip:
         allowed: seconds and memory of a program; None: those that hold where the chip is made.
         schedule: seed of a random legal order of the units; None: the fixed one.
         hazards: look for accesses to memories that nothing orders (``machine.hazards``).
+        numbered: value numbers go with all bytes (``numbering``).
         log: told what is unusual about register accesses of the host.
         pace: holds back what tells the host that a program is over.
     """
@@ -117,6 +118,7 @@ class Chip:
         allowed: Limits | None = None,
         schedule: int | None = None,
         hazards: bool = False,
+        numbered: bool = False,
         log: Callable[[str], None] = silent,
         pace: Pace | None = None,
     ) -> None:
@@ -129,6 +131,7 @@ class Chip:
         self.limits = allowed or limits()
         self.schedule = schedule
         self.hazards = hazards and not dma_only
+        self.numbered = numbered
         self.random = random or np.random.default_rng(seed)
         self.programs = Programs(dma_only=dma_only, assumptions=assumptions)
         """Recognises what is fetched."""
@@ -143,7 +146,7 @@ class Chip:
     def _power_up(self) -> None:
         self._pace.clear()
         self.tiles = state.new_tiles()
-        self.core_array = order.new_core() if self.hazards else state.new_core()
+        self.core_array = self._new_core()
         self.core = self.core_array[0]
         # Without tiles, what they would have written is missing everywhere.
         self.core["strict"] = self._strict and not self.dma_only
@@ -156,6 +159,11 @@ class Chip:
         """The program that runs, or ran last."""
         self._fetched: list[bytes] = []
         self._expected: ProgramRun | None = None
+
+    def _new_core(self) -> Records[state.Core]:
+        if self.numbered:
+            return numbering.new_core()
+        return order.new_core() if self.hazards else state.new_core()
 
     # The host's side.
 

@@ -105,6 +105,8 @@ class ProgramRun:
         ):
             self.core[counter] = 0
         self.core["origin_pc"] = -1
+        numbered = "numbering" in (self.core.dtype.names or ())
+        self._numbers = self.core["numbering"] if numbered else None
         self._clock: Clock | None = None
         self._counts = self._counted()
         self.host_order = HostOrder()
@@ -289,11 +291,17 @@ class ProgramRun:
             known = self.host.next_known(tag, room)
             data = self.host.pull(tag, room)
             if data.size:
+                if self._numbers is not None and known is not None:
+                    self._numbers["input"][fifo, _free_places(stream, data.size)] = known
+                    known = known == 1
                 _append(stream, data, known)
                 moved = True
         output = self.core["output"]
         if output["length"]:
+            places = _places(output)
             data, written = _take_all(output)
+            if self._numbers is not None:
+                written = np.where(written, np.uint64(1), self._numbers["output"][places])
             self.host.push(data, written)
             moved = True
         if moved:
@@ -325,9 +333,19 @@ def _append(
     fifo["length"] += data.size
 
 
+def _places(fifo: state.ByteFifo) -> NDArray[np.int64]:
+    """Where the bytes of a byte FIFO are."""
+    return (int(fifo["head"]) + np.arange(int(fifo["length"]))) % chip.HOST_FIFO_BYTES
+
+
+def _free_places(fifo: state.ByteFifo, count: int) -> NDArray[np.int64]:
+    """Where the next bytes of a byte FIFO will be."""
+    return (int(fifo["head"] + fifo["length"]) + np.arange(count)) % chip.HOST_FIFO_BYTES
+
+
 def _take_all(fifo: state.ByteFifo) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """Empty a byte FIFO: its bytes, and which of them follow from written ones."""
-    places = (int(fifo["head"]) + np.arange(int(fifo["length"]))) % chip.HOST_FIFO_BYTES
+    places = _places(fifo)
     fifo["head"] = (fifo["head"] + fifo["length"]) % chip.HOST_FIFO_BYTES
     fifo["length"] = 0
     return fifo["data"][places], fifo["written"][places] != 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ class Region:
         for start, end in self._guards():
             self.storage[start:end] = _guard_pattern(start, end - start)
         self.written = np.zeros(self.storage.size, np.bool_) if track else None
-        self.known: NDArray[np.bool_] | None = None
+        self.known: NDArray[Any] | None = None
         self._bus_page: NDArray[np.intp] | None = None
         self._storage_page: NDArray[np.intp] | None = None
         if page_order is not None:
@@ -126,12 +127,14 @@ class Region:
         if self.known is not None:
             self.known[start : start + size] = True if known is None else known
 
-    def follow(self) -> None:
-        """Remember from now on which bytes follow from written ones, in plain mode too."""
-        self.known = np.ones(self.storage.size, np.bool_)
+    def follow(self, kind: type[np.bool_ | np.uint64] = np.bool_) -> None:
+        """Remember from now on which bytes follow from written ones, in plain mode too; of which
+        ``kind`` that is: with numbers of 64 bits, 1 of bytes that are known and else their number.
+        """
+        self.known = np.ones(self.storage.size, kind)
 
     @property
-    def payload_known(self) -> NDArray[np.bool_] | None:
+    def payload_known(self) -> NDArray[Any] | None:
         """Bytes of the payload that follow from what has been written; None: not followed."""
         return None if self.known is None else self.known[self.lead : self.lead + self.size]
 
@@ -206,15 +209,16 @@ class HostMemory(BusMemory):
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = self.follows = strict
+        self._kind: type[np.bool_ | np.uint64] = np.bool_
         self._next = FIRST_BUS_ADDRESS
         self._bases: list[int] = []
         self._regions: dict[int, Region] = {}
 
-    def follow(self) -> None:
+    def follow(self, kind: type[np.bool_ | np.uint64] = np.bool_) -> None:
         """Remember of all regions that are made from now on which of their bytes follow from
-        written ones, in plain mode too.
+        written ones, in plain mode too; ``kind`` as of :meth:`Region.follow`.
         """
-        self.follows = True
+        self.follows, self._kind = True, kind
 
     def allocate(
         self,
@@ -237,7 +241,7 @@ class HostMemory(BusMemory):
             raise ValueError(f"{name}: not an order of {pages} pages")
         region = Region(name, self._next, page_offset, size, page_order, self.strict)
         if self.follows:
-            region.follow()
+            region.follow(self._kind)
         # One page of nothing between regions: running off a guard page hits no memory at all.
         self._next = region.end + PAGE_BYTES
         insort(self._bases, region.base)
@@ -295,7 +299,7 @@ class HostMemory(BusMemory):
         region, bus_start = self._locate(address, size)
         runs = region.runs(bus_start, size)
         if region.known is None:
-            return np.ones(size, np.bool_)
+            return np.ones(size, self._kind)
         return np.concatenate([region.known[start : start + count] for start, count in runs])
 
     def write(

@@ -6,21 +6,17 @@ not even a call; where it has (:class:`CheckedCore`), a variant of all kernels i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, cast
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import DescriptorTag, InputFifo, ScalarFlag, TileFlag, TileUnit
 from darwinn_sim.kernel import clocks, shadow, state, sync
-from darwinn_sim.kernel.compiled import OPTIONS, compiled, inner
+from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.hooks import hook_of
 from darwinn_sim.kernel.structure import Record, Records
-
-_P = ParamSpec("_P")
-_overload: Any = overload
 
 
 class _Checked(Record):
@@ -43,26 +39,8 @@ def new_core() -> Records[state.Core]:
     return cast("Records[state.Core]", core)
 
 
-def hook(
-    kernel: Callable[Concatenate[CheckedCore, _P], None],
-) -> Callable[Concatenate[state.Core, _P], None]:
-    """``kernel`` for a core that has clocks, and nothing for one that has none."""
-
-    def nothing(core: Any, *arguments: Any) -> None:
-        """What units call; numba takes what ``choose`` gives for the type of their core."""
-
-    called: Any = kernel
-
-    def choose(core: Any) -> Callable[..., None]:
-        if "clocks" in core.fields:
-            return lambda core, *arguments: called(core, *arguments)
-        return lambda core, *arguments: None
-
-    # numba compares signatures, annotations included; a lambda has none.
-    _overload(nothing, jit_options={**OPTIONS, "forceinline": True})(
-        lambda core, *arguments: choose(core)
-    )
-    return cast("Callable[Concatenate[state.Core, _P], None]", nothing)
+hook = hook_of("clocks")
+"""For a core that has clocks."""
 
 
 @hook

@@ -10,7 +10,7 @@ from __future__ import annotations
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import clocks, holds, order, state, traversal
+from darwinn_sim.kernel import clocks, holds, numbering, order, state, traversal
 from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records
@@ -95,6 +95,7 @@ def _take(core: state.Core, tiles: Records[state.Tile], tables: Tables) -> bool:
         if core.output.length + 4 > chip.HOST_FIFO_BYTES:
             return False
         order.goes_on(core, clocks.CORE, handed.instruction)
+        numbering.pushes(core, tables.scalar[handed.row].store_register)
         ring_bus.push_output(
             core, handed.word, state.bytes_of(handed.written), core.pc, clocks.CORE
         )
@@ -383,7 +384,7 @@ def _execute(
     row = tables.row[unit.current]
     if which == TileUnit.TENSOR:
         if tables.opcode[unit.current] == tensor_unit.FUNCTION_TABLE:
-            tensor_unit.load_table(tile, tables.function_table[row])
+            tensor_unit.load_table(core, tile, tables.function_table[row])
             unit.current = state.IDLE
             return True
         return tensor_unit.advance(

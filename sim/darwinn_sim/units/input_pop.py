@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import InputFifo, ScalarFlag, ScalarUnit
-from darwinn_sim.kernel import clocks, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, numbering, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.instructions import PopInput
 
@@ -69,6 +69,7 @@ def advance(core: state.Core, unit: state.BufferUnit, parameters: PopInput) -> b
         if parameters.fifo:
             address %= chip.ACTIVATION_UNITS
             order.writes_units(core, thread, clocks.ACTIVATION_BASE + words * address, words)
+            numbering.pops(core, parameters.fifo, address * size, size, stream.head)
             _copy(stream, core.activations, core.activations_written, address * size, size)
         else:
             address %= chip.PARAMETER_UNITS

@@ -12,7 +12,7 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import clocks, holds, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, numbering, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.instructions import Mesh
 from darwinn_sim.kernel.structure import Records
@@ -160,6 +160,9 @@ def _send(
         order.puts(core, thread, clocks.mesh(target.number, link, slot))
         fifo.data[slot] = tile.narrow[address]
         fifo.written[slot] = tile.narrow_written[address]
+        numbering.sends_word(
+            core, tile.number, address, target.number, link, slot, fifo.written[slot]
+        )
         fifo.length += 1
         sent = step_read(read, parameters)
         order.counts(core, thread, clocks.tile_flag(tile.number, OUTBOUND_FLAG[link]), sent)
@@ -207,6 +210,8 @@ def _receive(
             order.writes(core, thread, word, tile.narrow[address] == fifo.data[fifo.head])
             tile.narrow[address] = fifo.data[fifo.head]
             tile.narrow_written[address] = fifo.written[fifo.head]
+            written = fifo.written[fifo.head]
+            numbering.receives_word(core, tile.number, address, link, fifo.head, written)
             fifo.head = (fifo.head + 1) % chip.MESH_FIFO_WORDS
             fifo.length -= 1
         arrived = step_write(write, parameters)

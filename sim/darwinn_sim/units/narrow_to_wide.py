@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
-from darwinn_sim.kernel import clocks, holds, instructions, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, instructions, numbering, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.units import memories
 
@@ -136,6 +136,7 @@ def _gather(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Pa
     order.reads(core, thread, clocks.narrow(tile.number, address))
     unit.row.data[unit.words] = tile.narrow[address]
     unit.row.written[unit.words] = tile.narrow_written[address]
+    numbering.gathers(core, tile.number, unit.words, address, tile.narrow_written[address])
     core.work += 1
 
 
@@ -157,6 +158,7 @@ def _write_row(
         unit.row.written[unit.words : words] = state.WRITTEN
         transpose(unit.row.data, words, block)
         transpose(unit.row.written, words, block)
+        numbering.turns(core, tile.number, numbering.NARROW_TO_WIDE, words, block)
     base = row * chip.ROW_WORDS
     thread = clocks.unit(tile.number, TileUnit.NARROW_TO_WIDE)
     first = clocks.wide(tile.number, row)
@@ -164,6 +166,7 @@ def _write_row(
     tile.wide_writes += 1
     copy(tile.wide, base, unit.row.data, 0, words)
     copy(tile.wide_written, base, unit.row.written, 0, words)
+    numbering.writes_row(core, tile.number, base, unit.row, words)
 
 
 @inner

@@ -12,7 +12,7 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import InfeedSource, ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import clocks, holds, order, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, numbering, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import RingConsumer, RingInfeed, RingOutfeed, RingProducer
 from darwinn_sim.kernel.structure import Records
@@ -59,10 +59,15 @@ def _send(
     core.work += row.words + _ROW_WORK
     for number in range(chip.TILES):
         if (targets >> number) & 1:
-            state.push_row(tiles[number].ring[channel], row)
+            fifo = tiles[number].ring[channel]
+            slot = (fifo.head + fifo.length) % chip.RING_FIFO_ROWS
+            numbering.arrives(core, number, channel, slot, row)
+            state.push_row(fifo, row)
             holds.free(tiles[number], TileUnit.RING_CONSUMER_A + channel)
             tiles[number].awake = 1
     if (targets >> OUTFEED_TARGET) & 1:
+        slot = (core.ring.head + core.ring.length) % chip.RING_FIFO_ROWS
+        numbering.arrives(core, OUTFEED_TARGET, 0, slot, row)
         state.push_row(core.ring, row)
 
 
@@ -188,6 +193,7 @@ def produce(
     unit.row.words = chip.ROW_WORDS
     copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
     copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
+    numbering.takes_from_wide(core, number, base, unit.row)
     _send(core, tiles, thread, parameters.consumer_b, parameters.targets, unit.row)
     ended = step_producer(unit, parameters)
     sent = sync.produce(parameters.row_producer, ended)
@@ -258,6 +264,7 @@ def consume(core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Ri
         tile.wide_writes += 1
         copy(tile.wide, base, row.data, 0, row.words)
         copy(tile.wide_written, base, row.written, 0, row.words)
+        numbering.consumes(core, tile.number, channel, fifo.head, base, row)
         state.pop_row(fifo)
         arrived = step_consumer(unit, parameters)
         order.counts(core, thread, clocks.tile_flag(tile.number, flag), arrived)
@@ -307,6 +314,7 @@ def infeed(
         core.flags[flag] += free
         moved = True
         if closes:
+            numbering.sends_infeed(core, unit.row)
             _send(core, tiles, _INFEED, parameters.consumer_b, parameters.targets, unit.row)
             may_send = False
         if sync.produce(parameters.token_producer, ended):
@@ -350,12 +358,14 @@ def _collect(core: state.Core, unit: state.BufferUnit, parameters: RingInfeed, w
         order.reads(core, _INFEED, clocks.SCALAR_BASE + address)
         row.data[first] = core.memory[address]
         row.written[first] = state.bytes_of(core.memory_written[address])
+        numbering.collects_scalar(core, first, address)
     elif parameters.fifo == InfeedSource.ACTIVATIONS:
         address %= chip.ACTIVATION_UNITS
         order.reads_row(core, _INFEED, clocks.ACTIVATION_BASE + words * address, words)
         source = core.activations.view(np.uint32)
         copy(row.data, first, source, words * address, words)
         copy(row.written, first, core.activations_written.view(np.uint32), words * address, words)
+        numbering.collects_activations(core, first, 4 * words * address, words)
     else:
         address %= chip.PARAMETER_UNITS
         order.reads_row(core, _INFEED, clocks.PARAMETER_BASE + words * address, words)
@@ -394,6 +404,7 @@ def outfeed(core: state.Core, unit: state.BufferUnit, parameters: RingOutfeed) -
         if parameters.to_host:
             for k in range(2):
                 word = unit.position + k
+                numbering.feeds_out(core, fifo.head, word)
                 push_output(core, row.data[word], row.written[word], parameters.pc, _OUTFEED)
         else:
             address = traversal.address(write, parameters.buffer) % chip.SCALAR_MEMORY_WORDS
@@ -401,6 +412,7 @@ def outfeed(core: state.Core, unit: state.BufferUnit, parameters: RingOutfeed) -
             order.writes(core, _OUTFEED, clocks.SCALAR_BASE + address, same)
             core.memory[address] = row.data[unit.position]
             core.memory_written[address] = state.bits_of(row.written[unit.position])
+            numbering.feeds_memory(core, fifo.head, unit.position, address)
         taken = step_outfeed(unit, parameters)
         order.counts(core, _OUTFEED, clocks.scalar_flag(ScalarFlag.RING_OUTFEED), taken)
         core.flags[ScalarFlag.RING_OUTFEED] += taken

@@ -23,12 +23,12 @@ from darwinn_sim.isa.codes import (
     StoreOperation,
 )
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_sim.kernel import clocks, order, state
+from darwinn_sim.kernel import clocks, numbering, order, state
 from darwinn_sim.kernel.compiled import compiled, copy, inner
 from darwinn_sim.kernel.instructions import Loop, Scalar, ScalarFence
 from darwinn_sim.kernel.state import Handover
 from darwinn_sim.kernel.structure import Records
-from darwinn_sim.units import scalar_alu
+from darwinn_sim.units import numbered_scalar, scalar_alu
 from darwinn_sim.units.tables import Dispatch, Tables
 
 BLOCKED, HALTED, DESCRIPTOR, FENCED, STOPPED, SPENT, FAULT, TAP_FULL, HANDS_OVER = range(9)
@@ -287,6 +287,7 @@ def _scalar(core: state.Core, bundle: Scalar) -> None:
         registers = core.operands
         copy(registers, 0, core.registers, 0, chip.SCALAR_REGISTERS)
         copy(core.operands_written, 0, core.registers_written, 0, chip.SCALAR_REGISTERS)
+        numbering.keeps_operands(core)
         _store_slot(core, bundle, registers)
         _load_slot(core, bundle, registers)
         _alu_slot(core, bundle, registers)
@@ -314,6 +315,7 @@ def _store_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32])
         order.writes(core, clocks.CORE, clocks.SCALAR_BASE + int(address), same)
         core.memory[address] = value
         core.memory_written[address] = core.operands_written[bundle.store_register]
+        numbering.stores(core, bundle.store_register, int(address))
         if operation == StoreOperation.POST_INCREMENT:
             core.registers[pointer] = registers[pointer] + np.uint32(where >> _REGISTER_BITS)
 
@@ -334,6 +336,7 @@ def _load_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) 
     order.reads(core, clocks.CORE, clocks.SCALAR_BASE + int(address))
     core.registers[bundle.load_register] = core.memory[address]
     core.registers_written[bundle.load_register] = core.memory_written[address]
+    numbering.loads(core, bundle.load_register, int(address))
     if operation == LoadOperation.POST_INCREMENT:
         core.registers[pointer] = registers[pointer] + np.uint32(where >> _REGISTER_BITS)
 
@@ -363,6 +366,8 @@ def _alu_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint32]) -
         written = state.ALL_BITS
     core.registers_written[bundle.alu_destination] = written
     core.registers[bundle.alu_destination] = scalar_alu.result(operation, a, b)
+    if written != state.ALL_BITS:
+        numbered_scalar.computes(core, bundle, a, a_written, b, b_written)
     if core.noting and written != state.ALL_BITS:
         _computes(core, bundle.alu_destination, operation, a, a_written, b, b_written)
 
@@ -399,6 +404,8 @@ def _function_slot(core: state.Core, bundle: Scalar, registers: NDArray[np.uint3
         state.ALL_BITS if written else np.uint32(0)
     )
     core.registers[bundle.function_destination] = scalar_alu.result(operation, x, np.uint32(0))
+    if not written:
+        numbered_scalar.computes_function(core, bundle)
     if core.noting and bundle.function_destination == bundle.alu_destination:
         # What the ALU has computed is gone.
         core.computed = 0

@@ -17,7 +17,14 @@ from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, holds, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner, part
 from darwinn_sim.kernel.instructions import CoefficientTable
-from darwinn_sim.units import identities, marks, memories, observation, tensor_products
+from darwinn_sim.units import (
+    identities,
+    marks,
+    memories,
+    numbered_sums,
+    observation,
+    tensor_products,
+)
 from darwinn_sim.units.marks import Marks, Sweep
 from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.observation import Observation
@@ -149,11 +156,12 @@ def lacks_results(unit: sync.TwoSided, place: Place) -> bool:
 
 
 @inner
-def load_table(tile: state.Tile, table: CoefficientTable) -> None:
+def load_table(core: state.Core, tile: state.Tile, table: CoefficientTable) -> None:
     """Execute a CoefficientTable instruction."""
     copy(tile.coefficient, 0, table.coefficient, 0, len(table.coefficient))
     copy(tile.lower_bound, 0, table.lower_bound, 0, len(table.lower_bound))
     tile.table_written = 1
+    numbered_sums.loads_table(core, tile)
 
 
 @inner
@@ -255,8 +263,10 @@ def _run_segment(
         interpolate(tile, unit, segment.lanes, operands, granules)
     else:
         reduce(core, tile, unit, parameters, segment.lanes, granules)
+    numbered_sums.adds(core, tile, unit, parameters, segment, operands, granules)
     if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
         store_sum(core, tile, unit, parameters, segment)
+        numbered_sums.stores(core, tile, parameters, segment)
 
 
 @inner
@@ -350,6 +360,7 @@ def _output(
         identities.give_results(unit, parameters, lanes, seen.notes)
     else:
         _compute_results(core, tile, unit, parameters, lanes)
+        numbered_sums.gives_results(core, tile, unit, parameters, lanes)
     size = 2 if parameters.function & OUTPUT_16BIT else 1
     pack_results(unit, lanes, size)
     for number in range(result_words(parameters, segment)):
@@ -364,6 +375,7 @@ def _output(
         writes_result(core, tile, address, word)
         _put(tile.narrow, address, word)
         _put(tile.narrow_written, address, unit.row.written[number])
+        numbered_sums.writes_word(core, tile, number, address)
         grown = step_result(unit, plan, place)
         order.counts(
             core,

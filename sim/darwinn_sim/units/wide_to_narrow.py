@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
-from darwinn_sim.kernel import clocks, holds, order, shadow, state, sync, traversal
+from darwinn_sim.kernel import clocks, holds, numbering, order, shadow, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner
 from darwinn_sim.kernel.instructions import WideToNarrow
 from darwinn_sim.units import memories, narrow_to_wide
@@ -157,9 +157,11 @@ def _read_row(
     _reads_row(core, tile.number, row, unit, parameters)
     copy(unit.row.data, 0, tile.wide, base, chip.ROW_WORDS)
     copy(unit.row.written, 0, tile.wide_written, base, chip.ROW_WORDS)
+    numbering.reads_row(core, tile.number, base, unit.row)
     if parameters.transpose:
         narrow_to_wide.transpose(unit.row.data, chip.ROW_WORDS, _BLOCK)
         narrow_to_wide.transpose(unit.row.written, chip.ROW_WORDS, _BLOCK)
+        numbering.turns(core, tile.number, numbering.WIDE_TO_NARROW, chip.ROW_WORDS, _BLOCK)
 
 
 @inner
@@ -178,6 +180,8 @@ def _write_word(
             order.writes(core, thread, word, same)
             tile.scale_bias[2 * address + k] = unit.row.data[unit.position + k]
             tile.scale_bias_written[2 * address + k] = unit.row.written[unit.position + k]
+            position, written = unit.position + k, unit.row.written[unit.position + k]
+            numbering.loads_scales(core, tile.number, 2 * address + k, position, written)
         return
     address = memories.word_address(unit.second, parameters.narrow_write)
     if memories.lacks_word(address):
@@ -187,6 +191,8 @@ def _write_word(
     order.writes(core, thread, clocks.narrow(tile.number, address), same)
     tile.narrow[address] = unit.row.data[unit.position]
     tile.narrow_written[address] = unit.row.written[unit.position]
+    written = unit.row.written[unit.position]
+    numbering.spreads(core, tile.number, address, unit.position, written)
 
 
 @order.hook

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.graph import NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.output_stage import NotComputableError
+from darwinn_testbench.reference.tflite.output_stage import (
+    NotComputableError,
+    low_bytes,
+    output_stage,
+    summing_dtype,
+)
 
 MAXIMUM_PRODUCTS = 2**37
 """Products of one operator, at most: bounds the time that a damaged model can take."""
@@ -167,6 +172,37 @@ class Call:
     def output(self) -> NetworkTensor:
         """The only output, quantised to 8 bits."""
         return quantised(self.outputs[0])
+
+    # What another arithmetic than that of values does in its own way (``proof.terms``).
+
+    def finish(
+        self,
+        total: AnyArray,
+        factor: NDArray[np.float32] | np.float32,
+        output: NetworkTensor | None = None,
+        activation: str | None = None,
+        *,
+        bounded: bool = True,
+        of: Operand | None = None,
+    ) -> AnyArray:
+        """The output stage of sums: see :func:`output_stage`.
+
+        ``output`` and ``activation`` are the operator's, unless they are given. Not ``bounded``:
+        see :func:`low_bytes`. ``of``: the one operand whose element each sum follows from alone.
+        """
+        output = self.output if output is None else output
+        activation = self.activation if activation is None else activation
+        if not bounded:
+            return low_bytes(total, np.asarray(factor), output)
+        return output_stage(total, factor, output, activation)
+
+    def fixed(self, term: AnyArray) -> AnyArray:
+        """A term of a sum in which no operand is: a bias."""
+        return term
+
+    def summing_dtype(self, bound: float) -> type[np.float32] | type[np.float64]:
+        """The float type for sums up to ``bound``: see :func:`summing_dtype`."""
+        return summing_dtype(bound)
 
     def expect(self, shape: tuple[int, ...], products: int = 0) -> None:
         """Refuse, before anything is computed, another output shape or excessive work."""

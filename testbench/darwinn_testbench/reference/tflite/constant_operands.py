@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.call import Call, Operand
-from darwinn_testbench.reference.tflite.output_stage import conversion_factor, output_stage
+from darwinn_testbench.reference.tflite.output_stage import conversion_factor
 
 
 def sides(call: Call) -> tuple[Operand, Operand] | None:
@@ -40,16 +40,15 @@ def weighted_sum(
     # In float32 0.5 would be a little less than half of an odd number of steps of 2/255.
     steps = float(constant.scale) / float(computed.scale)
     bias = np.rint(constant.centred(np.float64).reshape(-1) * steps).astype(np.int64)
-    total = signs[0] * _spread(call, computed) + signs[1] * bias
-    factor = conversion_factor(computed.scale, call.output)
-    return output_stage(total, factor, call.output, call.activation)
+    total = signs[0] * _spread(call, computed) + call.fixed(signs[1] * bias)
+    return call.finish(total, conversion_factor(computed.scale, call.output), of=computed)
 
 
 def product(call: Call, computed: Operand, constant: Operand) -> AnyArray:
     """``computed * constant``: factor = float32(float32(s_in * constant) * float32(1 / s_out))."""
     call.expect(np.broadcast_shapes(computed.value.shape, constant.value.shape))
     factor = conversion_factor(computed.scale, call.output, _real(constant))
-    return output_stage(_spread(call, computed), factor, call.output, call.activation)
+    return call.finish(_spread(call, computed), factor, of=computed)
 
 
 def _spread(call: Call, computed: Operand) -> AnyArray:

@@ -28,10 +28,7 @@ from darwinn_testbench.reference.tflite.output_stage import (
     NotComputableError,
     accumulated,
     conversion_factor,
-    low_bytes,
-    output_stage,
     reciprocal,
-    summing_dtype,
 )
 
 _BYTE_SPAN = 255
@@ -161,16 +158,16 @@ def _weighted(
     ``source`` is the operand that is multiplied, if not the first.
     """
     bound = float((_BYTE_SPAN * magnitudes + np.abs(bias)).max(initial=0))
-    dtype = summing_dtype(bound)
+    dtype = call.summing_dtype(bound)
     sums = total(dtype)
-    sums += bias.astype(dtype)
+    sums += call.fixed(bias).astype(dtype)
     scale = call.operand(1).tensor.scale
     factor = conversion_factor((source or call.operand(0)).scale, call.output, scale)
     if bound > INT32_MAXIMUM:
         sums, matters = accumulated(sums, factor)
         if matters:
             call.assume("a sum beyond 32 bits wraps")
-    return output_stage(sums, factor, call.output, call.activation)
+    return call.finish(sums, factor)
 
 
 def conv_2d(call: Call) -> AnyArray:
@@ -187,7 +184,7 @@ def conv_2d(call: Call) -> AnyArray:
     call.expect(shape, math.prod(shape) * math.prod(weights.shape[1:]))
     rows = np.abs(weights).sum(axis=(2, 3))
     # A row of the kernel is summed on its own, where it can be in the faster type.
-    row_dtype = summing_dtype(float(_BYTE_SPAN * rows.max(initial=0)))
+    row_dtype = call.summing_dtype(float(_BYTE_SPAN * rows.max(initial=0)))
     taps = weights.transpose(1, 2, 3, 0).reshape(kernel_height, -1, channels).astype(row_dtype)
 
     def total(dtype: type[Any]) -> AnyArray:
@@ -371,8 +368,8 @@ def average_pool_2d(call: Call) -> AnyArray:
 def _averaged(call: Call, total: AnyArray, factor: NDArray[np.float32]) -> AnyArray:
     """The output stage of a pool or mean, in which early compilers bound nothing."""
     if factor.size == 1 and float(factor.item()) in call.choices.unclipped:
-        return low_bytes(total, factor, call.output)
-    return output_stage(total, factor, call.output, call.activation)
+        return call.finish(total, factor, bounded=False)
+    return call.finish(total, factor)
 
 
 def max_pool_2d(call: Call) -> AnyArray:
@@ -382,7 +379,7 @@ def max_pool_2d(call: Call) -> AnyArray:
     lowest = int(np.iinfo(image.value.dtype).min)
     windows = _windows(_padded(image.value, height, width, lowest), height, width)
     greatest = windows.max(axis=(-2, -1)).astype(np.int64) - image.zero_point
-    return output_stage(greatest, np.float32(1), call.output, call.activation)
+    return call.finish(greatest, np.float32(1))
 
 
 def mean(call: Call) -> AnyArray:

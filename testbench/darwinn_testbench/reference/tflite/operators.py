@@ -20,7 +20,6 @@ from darwinn_testbench.reference.tflite.output_stage import (
     NotComputableError,
     clip_bounds,
     conversion_factor,
-    output_stage,
     reciprocal,
 )
 from darwinn_testbench.reference.tflite.softmax import shares as softmax_shares
@@ -71,7 +70,7 @@ def weighted_sum(call: Call, sign: int = 1) -> AnyArray:
         factor = np.float32(1 / step)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     total = first * left.centred() + sign * second * right.centred()
-    return output_stage(total, factor, call.output, call.activation)
+    return call.finish(total, factor)
 
 
 def multiply(call: Call) -> AnyArray:
@@ -82,20 +81,22 @@ def multiply(call: Call) -> AnyArray:
     left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     factor = conversion_factor(left.scale, call.output, np.atleast_1d(right.scale))
-    return output_stage(left.centred() * right.centred(), factor, call.output, call.activation)
+    return call.finish(left.centred() * right.centred(), factor)
 
 
-def requantised(operand: Operand, output: NetworkTensor, activation: str = "NONE") -> AnyArray:
+def requantised(
+    call: Call, operand: Operand, output: NetworkTensor, activation: str = "NONE"
+) -> AnyArray:
     """Real values of ``operand`` in the quantisation of ``output``."""
     factor: NDArray[np.float32] | np.float32 = np.float32(1)
     if operand.scale != output.scale[0]:
         factor = conversion_factor(operand.scale, output)
-    return output_stage(operand.centred(), factor, output, activation)
+    return call.finish(operand.centred(), factor, output, activation, of=operand)
 
 
 def bounded(call: Call, activation: str = "NONE") -> AnyArray:
     """QUANTIZE from 8 bits to 8 bits, or an activation: bounds in the output stage."""
-    return requantised(call.operand(0), call.output, activation)
+    return requantised(call, call.operand(0), call.output, activation)
 
 
 def prelu(call: Call) -> AnyArray:
@@ -114,9 +115,9 @@ def _leaky(call: Call, slopes: AnyArray, scale: NDArray[np.float32]) -> AnyArray
     operand, output = call.operand(0), call.output
     call.expect(np.broadcast_shapes(operand.value.shape, slopes.shape))
     values = operand.centred()
-    positive = output_stage(values, conversion_factor(operand.scale, output), output)
+    positive = call.finish(values, conversion_factor(operand.scale, output), activation="NONE")
     factor = conversion_factor(operand.scale, output, scale)
-    negative = output_stage(values * slopes, factor, output)
+    negative = call.finish(values * slopes, factor, activation="NONE")
     return np.where(values >= 0, positive, negative)
 
 
@@ -126,7 +127,7 @@ def extreme(call: Call, choose: np.ufunc) -> AnyArray:
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     if not all(same_quantisation(each.tensor, call.output) for each in (left, right)):
         call.assume("each operand is brought to the output's scale before they are compared")
-    chosen: AnyArray = choose(requantised(left, call.output), requantised(right, call.output))
+    chosen: AnyArray = choose(*(requantised(call, each, call.output) for each in (left, right)))
     return chosen
 
 
@@ -138,7 +139,7 @@ def squared_difference(call: Call) -> AnyArray:
     difference = first * left.centred() - second * right.centred()
     unit = left.scale / np.float32(first)
     factor = conversion_factor(unit, call.output, np.atleast_1d(unit))
-    return output_stage(difference * difference, factor, call.output)
+    return call.finish(difference * difference, factor, activation="NONE")
 
 
 def l2_normalization(call: Call) -> AnyArray:
@@ -194,5 +195,5 @@ def softmax(call: Call) -> AnyArray:
 def concatenation(call: Call) -> AnyArray:
     """CONCATENATION: operands of another scale are requantised."""
     operands = [call.operand(position) for position in range(len(call.inputs))]
-    parts = [requantised(each, call.output, call.activation) for each in operands]
+    parts = [requantised(call, each, call.output, call.activation) for each in operands]
     return np.concatenate(parts, axis=int(call.option("axis", 0)))

@@ -11,7 +11,6 @@ from darwinn_testbench.reference.tflite.output_stage import (
     INT32_MAXIMUM,
     NotComputableError,
     conversion_factor,
-    output_stage,
 )
 
 _BYTE_SPAN = 255
@@ -32,7 +31,8 @@ def total(call: Call) -> AnyArray:
     if _BYTE_SPAN * operand.value.size > INT32_MAXIMUM:
         raise NotComputableError("the sum may exceed the int32 accumulator")
     sums = operand.centred().sum(axis=axes_of(call)).reshape(call.output.shape)
-    return output_stage(sums, conversion_factor(operand.scale, call.output), call.output)
+    factor = conversion_factor(operand.scale, call.output)
+    return call.finish(sums, factor, activation="NONE")
 
 
 def extreme(call: Call, choose: np.ufunc) -> AnyArray:
@@ -43,4 +43,4 @@ def extreme(call: Call, choose: np.ufunc) -> AnyArray:
     if same_quantisation(operand.tensor, call.outputs[0]):
         return shaped
     call.assume("the greatest or least byte is then brought to the output's scale")
-    return requantised(Operand(operand.tensor, shaped), call.output)
+    return requantised(call, Operand(operand.tensor, shaped), call.output)

@@ -1,0 +1,129 @@
+"""Value numbers of whole arrays: what a model of a network does with them, beside the chip."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_sim.kernel import field
+from darwinn_sim.kernel.compiled import compiled
+from darwinn_sim.units import numbered_sums
+
+Elements = NDArray[np.uint64]
+
+
+@compiled
+def split(elements: Elements, low: NDArray[np.int64], high: NDArray[np.int64]) -> None:
+    """The two parts of all elements."""
+    for i in range(len(elements)):
+        low[i], high[i] = field.low_part(elements[i]), field.high_part(elements[i])
+
+
+@compiled
+def joined(low: NDArray[np.int64], high: NDArray[np.int64], found: Elements) -> None:
+    """The elements that sums of both parts make up."""
+    for i in range(len(found)):
+        found[i] = field.of_parts(low[i], high[i])
+
+
+@compiled
+def products(one: Elements, first: int, other: Elements, second: int, found: Elements) -> None:
+    """Products of values less their zero points: variables of their own, or values times constants.
+    """
+    for i in range(len(found)):
+        a = field.subtracted(one[i], field.of_integer(first))
+        b = field.subtracted(other[i], field.of_integer(second))
+        constant = min(one[i], other[i]) < np.uint64(field.CONSTANTS)
+        found[i] = field.multiplied(a, b) if constant else numbered_sums.product_of(a, b)
+
+
+@compiled
+def form(low: int, high: int, zero_point: int) -> np.uint64:
+    """Bounds of a result and its zero point (``numbered_sums.form_of``)."""
+    return numbered_sums.form_of(low, high, zero_point)
+
+
+@compiled
+def results(totals: Elements, scales: NDArray[np.float32], form: np.uint64, found: Elements) -> None:
+    """What an output stage makes of sums."""
+    for i in range(len(found)):
+        found[i] = numbered_sums.result_number(totals[i], scales[i], form)
+
+
+@compiled
+def function_of_byte(values: NDArray[np.int32]) -> np.uint64:
+    """The number of a function by its 256 values; 0 of the one that changes nothing."""
+    return numbered_sums.function_number(values)
+
+
+@compiled
+def apply(function: np.uint64, values: NDArray[np.int32], of: Elements, found: Elements) -> None:
+    """A function of one byte, of all of ``of``; of a constant it is a constant."""
+    for i in range(len(found)):
+        if of[i] < np.uint64(field.CONSTANTS):
+            found[i] = np.uint64(values[np.int64(of[i])])
+        elif function == 0:
+            found[i] = of[i]
+        else:
+            found[i] = field.mixed(function, of[i])
+
+
+@compiled
+def maxima(values: Elements, ends: NDArray[np.int64], found: Elements) -> None:
+    """Numbers of the greatest of the values up to each end, which are put in order on the way."""
+    begin = 0
+    for i in range(len(found)):
+        count = 0
+        constant = np.uint64(0)
+        for k in range(begin, ends[i]):
+            value = values[k]
+            if value < np.uint64(field.CONSTANTS):
+                constant = max(constant, value)
+                continue
+            at = begin + count
+            while at > begin and values[at - 1] > value:
+                at -= 1
+            if at > begin and values[at - 1] == value:
+                continue
+            for j in range(begin + count, at, -1):
+                values[j] = values[j - 1]
+            values[at] = value
+            count += 1
+        if constant > 0 and count:
+            # There is room: the constant itself was one of the values.
+            for j in range(begin + count, begin, -1):
+                values[j] = values[j - 1]
+            values[begin] = constant
+            count += 1
+        if count == 0:
+            found[i] = constant
+        elif count == 1:
+            found[i] = values[begin]
+        else:
+            found[i] = numbered_sums.set_number(values[begin:], count)
+        begin = ends[i]
+
+
+@compiled
+def enter(table: Elements, numbers: Elements) -> int:
+    """Put numbers into a table of which at least half stays empty (0); how many were new."""
+    mask, count = len(table) - 1, 0
+    for i in range(len(numbers)):
+        slot = np.int64(numbers[i] & np.uint64(mask))
+        while table[slot] != 0 and table[slot] != numbers[i]:
+            slot = (slot + 1) & mask
+        if table[slot] == 0:
+            table[slot] = numbers[i]
+            count += 1
+    return count
+
+
+@compiled
+def look_up(table: Elements, numbers: Elements, found: NDArray[np.bool_]) -> None:
+    """Which numbers are in a table, or constants."""
+    mask = len(table) - 1
+    for i in range(len(numbers)):
+        slot = np.int64(numbers[i] & np.uint64(mask))
+        while table[slot] != 0 and table[slot] != numbers[i]:
+            slot = (slot + 1) & mask
+        found[i] = table[slot] != 0 or numbers[i] < np.uint64(field.CONSTANTS)

@@ -1,0 +1,193 @@
+"""A run on value numbers: a program is executed once, and stands for every input.
+
+Control flow, addresses and moves of a program do not depend on its data. So one run, in which a
+number goes with every byte that is not known, says of each output byte which function of the inputs
+it is (``kernel.field``). Memory is bounded by the chip's, whatever the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_formats.darwinn import Description, Executable
+from numpy.typing import NDArray
+
+from darwinn_sim import chip
+from darwinn_sim.accelerator import Accelerator, ModelEngine
+from darwinn_sim.device.chip import Chip
+from darwinn_sim.device.run import ProgramRun
+from darwinn_sim.host.buffers import Request, batches_of
+from darwinn_sim.kernel import field, numbering, state
+from darwinn_sim.kernel.numbering import Made
+from darwinn_sim.kernel.structure import Records
+from darwinn_sim.lifting.foundation import CONTROL
+from darwinn_sim.lifting.walk import NotLifted
+from darwinn_sim.machine.lowering import LoweredProgram
+from darwinn_sim.machine.observer import Wanted
+
+Elements = NDArray[np.uint64]
+
+KNOWN = 1
+"""What stands for the number of a byte of the host that is known: its value is its number."""
+
+STALE = field.MODULUS - 1
+"""The number of bytes that memories held before, which say nothing."""
+
+_UNTOUCHED = 0x02020202
+"""Shadow of words of wide memory that hold what they held before the run."""
+
+_COURSE = "its course may depend on data, or on what came before"
+
+Take = Callable[[Records[Made]], None]
+"""Takes results of a turn."""
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """``outputs``: numbers of the bytes of each output layer in device order; of bytes that the
+    program does not write, ``STALE``."""
+
+    outputs: Mapping[str, Elements]
+
+
+class _NumberedRun(ProgramRun):
+    """Results are taken whenever the kernels stand still."""
+
+    results: Take
+
+    def _run_chip(self) -> int:
+        reason = super()._run_chip()
+        numbers = self.core["numbering"]
+        count = int(numbers["results_made"])
+        if count:
+            self.results(numbers["made"][:count])
+            numbers["results_made"] = 0
+        return reason
+
+
+class _Engine(ModelEngine):
+    def __init__(self, take: Take) -> None:
+        super().__init__()
+        self._take = take
+
+    def run_of(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> ProgramRun:
+        """A run whose results are taken."""
+        run = _NumberedRun(device, program, wanted)
+        run.results = self._take
+        return run
+
+
+def number_program(
+    accelerator: Accelerator,
+    executable: Executable,
+    inputs: Mapping[str, Elements],
+    take: Take,
+) -> Numbered:
+    """Run ``executable`` on numbers.
+
+    Args:
+        accelerator: a chip in the state in which inferences find it: parameters are cached, and one
+            inference has been made. It makes another one, on zeros.
+        executable: what to run.
+        inputs: the number of each byte of the input layers, in device order, by layer.
+        take: gets all results, in the order of time.
+
+    Raises:
+        NotLifted: what it does may depend on data, or on what memories held before.
+        SimulationError: its program fails.
+    """
+    tiles, stale = _before(accelerator, executable)
+    beside = Accelerator(engine=_Engine(take), numbered=True)
+    beside.take(accelerator.load(executable))
+    _hold(beside.chip, tiles, stale)
+    kept: list[Request] = []
+
+    def fill(request: Request) -> None:
+        kept.append(request)
+        _fill(executable, request, inputs)
+
+    beside.follow(np.uint64)
+    beside.walk(executable, fill, None)
+    _check(beside.chip, tiles, stale)
+    return Numbered(_outputs(executable, kept[0]))
+
+
+def _before(
+    accelerator: Accelerator, executable: Executable
+) -> tuple[Records[state.Tile], NDArray[np.bool_]]:
+    """What tiles hold before an inference, and which words of wide memory one writes."""
+    device = accelerator.chip
+    shadow = device.tiles["wide_written"].copy()
+    device.tiles["wide_written"] = _UNTOUCHED
+    accelerator.walk(executable, lambda request: None, None)
+    stale = device.tiles["wide_written"] != _UNTOUCHED
+    tiles = device.tiles.copy()
+    device.tiles["wide_written"] = np.where(stale, device.tiles["wide_written"], shadow)
+    return tiles, stale
+
+
+def _hold(device: Chip, tiles: Records[state.Tile], stale: NDArray[np.bool_]) -> None:
+    """Give a chip what tiles hold; what an inference writes of it says nothing."""
+    device.tiles[:] = tiles
+    numbers = device.core["numbering"]
+    for name in ("narrow", "scale_bias", "memory", "registers", "activations"):
+        numbers[name] = STALE
+    numbers["wide"].reshape(chip.TILES, -1, 4)[stale] = STALE
+    held = device.tiles
+    held["wide_written"] = np.where(stale, 0, _UNTOUCHED)
+    for name in ("narrow_written", "scale_bias_written"):
+        held[name] = 0
+    core = device.core_array
+    for name in ("memory_written", "registers_written", "predicates_written"):
+        core[name] = 0
+    for name in ("activations_written", "parameters_written"):
+        core[name] = 0
+
+
+def _fill(executable: Executable, request: Request, inputs: Mapping[str, Elements]) -> None:
+    batches = batches_of(executable)
+    for buffer, mapped in request.buffers.items():
+        region = mapped.region
+        region.follow(np.uint64)
+        known = region.payload_known
+        assert known is not None
+        if buffer.desc == Description.BASE_ADDRESS_INPUT_ACTIVATION:
+            numbers = inputs[buffer.name].reshape(batches, -1)[buffer.batch]
+            region.payload[: numbers.size] = 0
+            known[: numbers.size] = numbers
+        elif buffer.desc in (
+            Description.BASE_ADDRESS_OUTPUT_ACTIVATION,
+            Description.BASE_ADDRESS_SCRATCH,
+        ):
+            known[:] = STALE
+
+
+def _check(device: Chip, tiles: Records[state.Tile], stale: NDArray[np.bool_]) -> None:
+    """Nothing that a run leaves behind, or decides, depends on its data."""
+    if device.core["uninitialised"]:
+        raise NotLifted(_COURSE)
+    if device.core["numbering"]["lost"]:
+        raise NotLifted("it takes maxima of too many values")
+    for name in CONTROL:
+        if not np.array_equal(device.tiles[name], tiles[name]):
+            raise NotLifted(f"it leaves {name.replace('_', ' ')} otherwise than it found them")
+    written = device.tiles["wide_written"] != _UNTOUCHED
+    if (written & ~stale).any():
+        raise NotLifted("it writes other words of wide memory each time")
+
+
+def _outputs(executable: Executable, request: Request) -> dict[str, Elements]:
+    parts: dict[str, list[tuple[int, Elements]]] = {}
+    for buffer, mapped in request.buffers.items():
+        if buffer.desc == Description.BASE_ADDRESS_OUTPUT_ACTIVATION:
+            known = mapped.region.payload_known
+            assert known is not None
+            values = mapped.region.payload.astype(np.uint64)
+            numbers = np.where(known == KNOWN, values, known)
+            parts.setdefault(buffer.name, []).append((buffer.batch, numbers))
+    return {
+        name: np.concatenate([each for _, each in sorted(found, key=lambda part: part[0])])
+        for name, found in parts.items()
+    }
