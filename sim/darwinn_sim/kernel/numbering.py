@@ -23,6 +23,9 @@ from darwinn_sim.kernel.structure import Numbers, Record, Records
 MOST_VALUES = 1024
 """Different values that a maximum is followed of."""
 
+MOST_REMEMBERED = 64
+"""Values of a maximum that is remembered with them; one of more is a value itself."""
+
 SETS = 1 << 18
 POOL = 1 << 22
 """Maxima that are remembered with their values, so that a maximum of maxima is one of values; and
@@ -70,7 +73,7 @@ class Numbering(Record):
     maxima, how many ``values`` they are of. ``results`` leave a tensor unit. ``table``: a hash of a
     tile's coefficients. ``set_number``, ``set_first`` and ``set_count``: remembered maxima, with
     values in ``pool`` (``pooled`` of them, of ``sets``). ``function_key`` and ``function_number``: functions of one byte. There are
-    ``results_made`` in ``made``. ``lost``: maxima of too many values.
+    ``results_made`` in ``made``. ``lost``: maxima there was no room for.
     """
 
     narrow: Annotated[NDArray[np.uint64], chip.TILES, _NARROW_WORDS, 4]

@@ -28,8 +28,7 @@ def joined(low: NDArray[np.int64], high: NDArray[np.int64], found: Elements) -> 
 
 @compiled
 def products(one: Elements, first: int, other: Elements, second: int, found: Elements) -> None:
-    """Products of values less their zero points: variables of their own, or values times constants.
-    """
+    """Products of values less their zero points: variables of their own, or values times constants."""
     for i in range(len(found)):
         a = field.subtracted(one[i], field.of_integer(first))
         b = field.subtracted(other[i], field.of_integer(second))
@@ -44,7 +43,50 @@ def form(low: int, high: int, zero_point: int) -> np.uint64:
 
 
 @compiled
-def results(totals: Elements, scales: NDArray[np.float32], form: np.uint64, found: Elements) -> None:
+def table_form(
+    coefficients: NDArray[np.uint32],
+    bounds: NDArray[np.uint32],
+    function: int,
+    low: np.float32,
+    high: np.float32,
+    symmetry: int,
+) -> np.uint64:
+    """A function by its table (``numbered_sums.table_form``), with a zero point of 0."""
+    table = numbered_sums.table_number(coefficients, bounds)
+    return numbered_sums.table_form(table, function, low, high, symmetry, 0)
+
+
+@compiled
+def expanded(
+    values: Elements,
+    ends: NDArray[np.int64],
+    sets: Elements,
+    firsts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    pool: Elements,
+    found: Elements,
+    found_ends: NDArray[np.int64],
+) -> int:
+    """Values with those of maxima (``sets``, in order) in their place; how many there are, of which
+    as many are written as there is room for."""
+    total, begin = 0, 0
+    for i in range(len(ends)):
+        for k in range(begin, ends[i]):
+            at = np.searchsorted(sets, values[k])
+            known = at < len(sets) and sets[at] == values[k]
+            for j in range(counts[at] if known else 1):
+                if total < len(found):
+                    found[total] = pool[firsts[at] + j] if known else values[k]
+                total += 1
+        found_ends[i] = total
+        begin = ends[i]
+    return total
+
+
+@compiled
+def results(
+    totals: Elements, scales: NDArray[np.float32], form: np.uint64, found: Elements
+) -> None:
     """What an output stage makes of sums."""
     for i in range(len(found)):
         found[i] = numbered_sums.result_number(totals[i], scales[i], form)
@@ -69,8 +111,11 @@ def apply(function: np.uint64, values: NDArray[np.int32], of: Elements, found: E
 
 
 @compiled
-def maxima(values: Elements, ends: NDArray[np.int64], found: Elements) -> None:
-    """Numbers of the greatest of the values up to each end, which are put in order on the way."""
+def maxima(
+    values: Elements, ends: NDArray[np.int64], found: Elements, counts: NDArray[np.int64]
+) -> None:
+    """Numbers of the greatest of the values up to each end, which are put in order on the way, and
+    how many different ones there are."""
     begin = 0
     for i in range(len(found)):
         count = 0
@@ -101,6 +146,7 @@ def maxima(values: Elements, ends: NDArray[np.int64], found: Elements) -> None:
             found[i] = values[begin]
         else:
             found[i] = numbered_sums.set_number(values[begin:], count)
+        counts[i] = count
         begin = ends[i]
 
 

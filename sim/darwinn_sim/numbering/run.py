@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from darwinn_formats.darwinn import Description, Executable
+from darwinn_formats.darwinn import Buffer, Description, Executable
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
@@ -19,6 +19,7 @@ from darwinn_sim.accelerator import Accelerator, ModelEngine
 from darwinn_sim.device.chip import Chip
 from darwinn_sim.device.run import ProgramRun
 from darwinn_sim.host.buffers import Request, batches_of
+from darwinn_sim.host.memory import Region
 from darwinn_sim.kernel import field, numbering, state
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records
@@ -101,17 +102,20 @@ def number_program(
     tiles, stale = _before(accelerator, executable)
     beside = Accelerator(engine=_Engine(take), numbered=True)
     beside.take(accelerator.load(executable))
+    beside.chip.work_of_a_turn = numbering.WORK_OF_A_TURN
     _hold(beside.chip, tiles, stale)
-    kept: list[Request] = []
+    outputs: dict[Buffer, Region] = {}
 
     def fill(request: Request) -> None:
-        kept.append(request)
         _fill(executable, request, inputs)
+        for buffer, mapped in request.buffers.items():
+            if buffer.desc == Description.BASE_ADDRESS_OUTPUT_ACTIVATION:
+                outputs[buffer] = mapped.region
 
     beside.follow(np.uint64)
     beside.walk(executable, fill, None)
     _check(beside.chip, tiles, stale)
-    return Numbered(_outputs(executable, kept[0]))
+    return Numbered(_outputs(outputs))
 
 
 def _before(
@@ -169,7 +173,7 @@ def _check(device: Chip, tiles: Records[state.Tile], stale: NDArray[np.bool_]) -
     if device.core["uninitialised"]:
         raise NotLifted(_COURSE)
     if device.core["numbering"]["lost"]:
-        raise NotLifted("it takes maxima of too many values")
+        raise NotLifted("it takes more maxima than there is room for")
     for name in CONTROL:
         if not np.array_equal(device.tiles[name], tiles[name]):
             raise NotLifted(f"it leaves {name.replace('_', ' ')} otherwise than it found them")
@@ -178,15 +182,13 @@ def _check(device: Chip, tiles: Records[state.Tile], stale: NDArray[np.bool_]) -
         raise NotLifted("it writes other words of wide memory each time")
 
 
-def _outputs(executable: Executable, request: Request) -> dict[str, Elements]:
+def _outputs(regions: Mapping[Buffer, Region]) -> dict[str, Elements]:
     parts: dict[str, list[tuple[int, Elements]]] = {}
-    for buffer, mapped in request.buffers.items():
-        if buffer.desc == Description.BASE_ADDRESS_OUTPUT_ACTIVATION:
-            known = mapped.region.payload_known
-            assert known is not None
-            values = mapped.region.payload.astype(np.uint64)
-            numbers = np.where(known == KNOWN, values, known)
-            parts.setdefault(buffer.name, []).append((buffer.batch, numbers))
+    for buffer, region in regions.items():
+        known = region.payload_known
+        assert known is not None
+        numbers = np.where(known == KNOWN, region.payload.astype(np.uint64), known)
+        parts.setdefault(buffer.name, []).append((buffer.batch, numbers))
     return {
         name: np.concatenate([each for _, each in sorted(found, key=lambda part: part[0])])
         for name, found in parts.items()

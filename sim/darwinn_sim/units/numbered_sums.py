@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.kernel import field, numbering, state
 from darwinn_sim.kernel.compiled import inner, unchecked
-from darwinn_sim.kernel.numbering import Numbering, NumberedCore
-from darwinn_sim.units import memories
+from darwinn_sim.kernel.numbering import NumberedCore, Numbering
 from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.output_stage import (
     OUTPUT_16BIT,
@@ -393,7 +392,7 @@ def _insert(n: Numbering, t: int, lane: int, number: np.uint64) -> None:
     if at > 0 and values[at - 1] == number:
         return
     if count == numbering.MOST_VALUES:
-        n.lost += 1
+        # No network has numbers for so many (``proof.terms``).
         return
     for k in range(count, at, -1):
         values[k] = values[k - 1]
@@ -422,7 +421,7 @@ def _slot_of(n: Numbering, number: np.uint64) -> int:
 @inner
 def _remember(n: Numbering, number: np.uint64, values: NDArray[np.uint64], count: int) -> None:
     slot = _slot_of(n, number)
-    if n.set_count[slot]:
+    if n.set_count[slot] or count > numbering.MOST_REMEMBERED:
         return
     if n.pooled + count > numbering.POOL or 2 * n.sets > numbering.SETS:
         n.lost += 1
@@ -455,12 +454,20 @@ def _maximum(n: Numbering, t: int, lane: int) -> np.uint64:
 @inner
 def loads_table(core: NumberedCore, tile: state.Tile) -> None:
     """A tile has got a table of coefficients."""
+    core.numbering.table[tile.number] = table_number(
+        tile.coefficient.view(np.uint32), tile.lower_bound.view(np.uint32)
+    )
+
+
+@inner
+def table_number(coefficients: NDArray[np.uint32], bounds: NDArray[np.uint32]) -> np.uint64:
+    """A hash of a table, by the words of its coefficients and of its lower bounds."""
     key = _TABLE
     for k in range(_TABLE_WORDS):
-        key = field.mixed(key, np.uint64(tile.coefficient.view(np.uint32)[k]))
+        key = field.mixed(key, np.uint64(coefficients[k]))
     for k in range(chip.TABLE_SEGMENTS - 1):
-        key = field.mixed(key, np.uint64(tile.lower_bound.view(np.uint32)[k]))
-    core.numbering.table[tile.number] = key
+        key = field.mixed(key, np.uint64(bounds[k]))
+    return key
 
 
 @numbering.hook
@@ -537,12 +544,14 @@ def _require_known(core: NumberedCore, tile: state.Tile, parameters: Parameters,
 def _form(n: Numbering, tile: state.Tile, parameters: Parameters) -> np.uint64:
     """What an instruction makes of its sums, but for the factor."""
     if parameters.function & (TABLE | RANGE_REDUCTION):
-        key = field.mixed(n.table[tile.number], np.uint64(parameters.function))
-        key = field.mixed(key, np.uint64(np.float32(parameters.low_clip).view(np.uint32)))
-        key = field.mixed(key, np.uint64(np.float32(parameters.high_clip).view(np.uint32)))
-        flags = 2 * (parameters.odd_function != 0) + (parameters.symmetric_function != 0)
-        key = field.mixed(key, np.uint64(flags))
-        return field.mixed(key, np.uint64(parameters.output_zero_point))
+        return table_form(
+            n.table[tile.number],
+            parameters.function,
+            np.float32(parameters.low_clip),
+            np.float32(parameters.high_clip),
+            2 * (parameters.odd_function != 0) + (parameters.symmetric_function != 0),
+            parameters.output_zero_point,
+        )
     highest = 0xFFFF if parameters.function & OUTPUT_16BIT else 0xFF
     if np.isinf(parameters.high_clip) and highest == 0xFF:
         return form_of(-1, highest, parameters.output_zero_point)
@@ -551,6 +560,22 @@ def _form(n: Numbering, tile: state.Tile, parameters: Parameters) -> np.uint64:
         low = _bound(parameters.low_clip, parameters.output_zero_point, highest)
         high = _bound(parameters.high_clip, parameters.output_zero_point, highest)
     return form_of(low, high, parameters.output_zero_point)
+
+
+@inner
+def table_form(
+    table: np.uint64,
+    function: int,
+    low: np.float32,
+    high: np.float32,
+    symmetry: int,
+    zero_point: int,
+) -> np.uint64:
+    """A function by the hash of its table (:func:`table_number`), its bounds and its symmetry."""
+    key = field.mixed(table, np.uint64(function))
+    key = field.mixed(key, np.uint64(np.float32(low).view(np.uint32)))
+    key = field.mixed(key, np.uint64(np.float32(high).view(np.uint32)))
+    return field.mixed(field.mixed(key, np.uint64(symmetry)), np.uint64(zero_point))
 
 
 @inner
@@ -595,8 +620,8 @@ def _give(
     number = result_number(total, scale, form)
     wide = parameters.function & OUTPUT_16BIT
     tabled = parameters.function & TABLE
-    if wide:
-        if not tabled and _keeps_16_bits(parameters, scale, constant):
+    if wide and not tabled:
+        if _keeps_16_bits(parameters, scale, constant):
             number = unknown
     elif single and (tabled or _may_keep(scale, weight)):
         argument = field.multiplied(unknown, _inverse(n, weight))
@@ -668,7 +693,8 @@ def _function_of_byte(
             n.scaled[octet] = function(
                 tile.coefficient, tile.lower_bound, parameters, n.scaled[octet]
             )
-    if np.isinf(parameters.high_clip):
+    wide = parameters.function & OUTPUT_16BIT
+    if np.isinf(parameters.high_clip) and not wide:
         for octet in range(_OCTETS):
             whole = np.int64(np.rint(n.scaled[octet])) + parameters.output_zero_point
             n.rounded[octet] = np.int32(whole & 0xFF)
@@ -676,7 +702,7 @@ def _function_of_byte(
         saturate(
             n.scaled,
             np.float32(parameters.output_zero_point),
-            np.float32(0xFF),
+            np.float32(0xFFFF) if wide else np.float32(0xFF),
             n.rounded,
             _OCTETS,
         )

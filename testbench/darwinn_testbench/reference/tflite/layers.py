@@ -374,12 +374,16 @@ def _averaged(call: Call, total: AnyArray, factor: NDArray[np.float32]) -> AnyAr
 
 def max_pool_2d(call: Call) -> AnyArray:
     """MAX_POOL_2D: a maximum of bytes; padding never wins."""
+    greatest = max_pool_windows(call).max(axis=(-2, -1)).astype(np.int64)
+    return call.finish(greatest - call.operand(0).zero_point, np.float32(1))
+
+
+def max_pool_windows(call: Call) -> AnyArray:
+    """The bytes that each output of MAX_POOL_2D is the greatest of, along the last two axes."""
     height, width = _pool_axes(call)
     image = call.operand(0)
-    lowest = int(np.iinfo(image.value.dtype).min)
-    windows = _windows(_padded(image.value, height, width, lowest), height, width)
-    greatest = windows.max(axis=(-2, -1)).astype(np.int64) - image.zero_point
-    return call.finish(greatest, np.float32(1))
+    lowest = int(np.iinfo(image.tensor.dtype).min)
+    return _windows(_padded(image.value, height, width, lowest), height, width)
 
 
 def mean(call: Call) -> AnyArray:

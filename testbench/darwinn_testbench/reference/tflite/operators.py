@@ -80,8 +80,12 @@ def multiply(call: Call) -> AnyArray:
         return constant_operands.product(call, *found)
     left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
-    factor = conversion_factor(left.scale, call.output, np.atleast_1d(right.scale))
-    return call.finish(left.centred() * right.centred(), factor)
+    return call.finish(left.centred() * right.centred(), product_factor(call, left, right))
+
+
+def product_factor(call: Call, left: Operand, right: Operand) -> NDArray[np.float32]:
+    """Factor of the product of two operands that are computed."""
+    return conversion_factor(left.scale, call.output, np.atleast_1d(right.scale))
 
 
 def requantised(
@@ -175,8 +179,7 @@ def softmax(call: Call) -> AnyArray:
     Programs that do it on the tiles go through 16-bit steps, see ``reference.tflite.softmax``.
     """
     operand, output = call.operand(0), call.output
-    if output.scale[0] != np.float32(1 / 256) or output.zero_point[0] != np.iinfo(output.dtype).min:
-        raise NotComputableError("softmax whose output is not 0 to 255/256")
+    require_shares(call)
     beta = float(call.option("beta", 1.0))
     if call.choices.softmax is not None:
         values = operand.value.astype(np.int64)
@@ -190,6 +193,13 @@ def softmax(call: Call) -> AnyArray:
     share = powers / powers.sum(axis=-1, keepdims=True)
     ideal: AnyArray = np.minimum(np.rint(256 * share), 255) + np.float64(output.zero_point[0])
     return ideal.astype(output.dtype)
+
+
+def require_shares(call: Call) -> None:
+    """Refuse a softmax whose output is in another unit than 1/256."""
+    output = call.output
+    if output.scale[0] != np.float32(1 / 256) or output.zero_point[0] != np.iinfo(output.dtype).min:
+        raise NotComputableError("softmax whose output is not 0 to 255/256")
 
 
 def concatenation(call: Call) -> AnyArray:

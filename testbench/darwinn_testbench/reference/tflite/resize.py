@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.call import Call, require_image, require_same_quantisation
+from darwinn_testbench.reference.tflite.graph import NetworkTensor
 from darwinn_testbench.reference.tflite.output_stage import NotComputableError
 
 _PIXEL = 128
@@ -17,7 +19,7 @@ _PIXEL = 128
 
 def resize_bilinear(call: Call) -> AnyArray:
     """RESIZE_BILINEAR: four taps with weights of 7 bits for each axis, scale 2^-14, no offset."""
-    image = _image(call).astype(np.int32)
+    image = _image(call).astype(np.int64)
     rows, columns = call.output.shape[1:3]
     top, bottom, row_weight = _taps(call, image.shape[1], rows)
     left, right, column_weight = _taps(call, image.shape[2], columns)
@@ -26,8 +28,12 @@ def resize_bilinear(call: Call) -> AnyArray:
     total = across[:, top] * (_PIXEL - row_weight)[:, None, None]
     total += across[:, bottom] * row_weight[:, None, None]
     # At most 255 * 2^14 < 2^24, and the scale is a power of two: exact in float32.
-    rounded: AnyArray = np.rint(total.astype(np.float32) * np.float32(2.0**-14))
-    return rounded.astype(call.output.dtype)
+    return call.finish(total, np.float32(2.0**-14), _raw(call.output), "NONE")
+
+
+def _raw(output: NetworkTensor) -> NetworkTensor:
+    """The tensor without a zero point: bytes are interpolated as they are."""
+    return replace(output, zero_point=np.zeros_like(output.zero_point))
 
 
 def resize_nearest_neighbor(call: Call) -> AnyArray:

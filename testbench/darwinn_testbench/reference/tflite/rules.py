@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 
 import numpy as np
@@ -21,6 +22,20 @@ BY_DEFINITION = "by definition"
 """In place of a file: bytes are moved or compared, which can be done in one way only."""
 
 
+class Terms(Enum):
+    """What an output element is, and so how the rule's function is asked for value numbers in the
+    place of values (``proof.terms``)."""
+
+    MOVES = "an element of an input, or a constant"
+    WEIGHTS = "a sum of elements times constants, and the output stage"
+    SUMS = "a sum of elements times the compiler's factors, and the output stage"
+    PRODUCT = "a product of two elements, and the output stage"
+    LOOKUP = "a function of one element"
+    MAXIMUM = "the greatest of elements"
+    SOFTMAX = "the steps of a softmax on the tiles"
+    NONE = "no rule of proof: what inputs give is compared"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """How an operator is computed, and which of its inputs are state that it updates.
@@ -31,6 +46,7 @@ class Rule:
     """
 
     function: OperatorFunction
+    terms: Terms = Terms.NONE
     shown_by: tuple[str, ...] = ()
     assumption: str = ""
     forms: str = ""
@@ -38,70 +54,84 @@ class Rule:
 
 
 def _moves(function: OperatorFunction) -> Rule:
-    return Rule(function, (BY_DEFINITION,))
+    return Rule(function, Terms.MOVES, (BY_DEFINITION,))
 
 
 def _activation(name: str) -> Rule:
     function = partial(operators.bounded, activation=name)
-    return Rule(function, assumption="a requantisation with bounds")
+    return Rule(function, Terms.SUMS, assumption="a requantisation with bounds")
 
 
 RULES: Mapping[str, Rule] = {
-    "ADD": Rule(operators.weighted_sum, ("mobilenet_v2_1.0_224", "mat_Add")),
+    "ADD": Rule(operators.weighted_sum, Terms.SUMS, ("mobilenet_v2_1.0_224", "mat_Add")),
     "AVERAGE_POOL_2D": Rule(
         layers.average_pool_2d,
+        Terms.WEIGHTS,
         ("mobilenet_v1_0.75_192", "deeplabv3_mnv2"),
         forms="a window over the border is divided by its elements within the image",
     ),
-    "CONCATENATION": Rule(operators.concatenation, ("posenet", "ssd", "bodypix")),
+    "CONCATENATION": Rule(operators.concatenation, Terms.SUMS, ("posenet", "ssd", "bodypix")),
     "CONV_2D": Rule(
         layers.conv_2d,
+        Terms.WEIGHTS,
         ("mobilenet_v1", "mobilenet_v2", "deeplab", "yamnet"),
         forms="groups are layers of their own; a sum beyond 32 bits wraps",
     ),
     "DEPTHWISE_CONV_2D": Rule(
-        layers.depthwise_conv_2d, ("mobilenet_v1", "mobilenet_v2", "lane_nav", "gabor")
+        layers.depthwise_conv_2d,
+        Terms.WEIGHTS,
+        ("mobilenet_v1", "mobilenet_v2", "lane_nav", "gabor"),
     ),
     "DEPTH_TO_SPACE": _moves(moves.depth_to_space),
     "EXPAND_DIMS": _moves(moves.reshape),
-    "FULLY_CONNECTED": Rule(layers.fully_connected, ("dense_1024", "classifier_2022", "lane_nav")),
+    "FULLY_CONNECTED": Rule(
+        layers.fully_connected, Terms.WEIGHTS, ("dense_1024", "classifier_2022", "lane_nav")
+    ),
     "L2_NORMALIZATION": Rule(
         operators.l2_normalization, assumption="the exact value is rounded once"
     ),
     "LEAKY_RELU": Rule(
-        operators.leaky_relu, assumption="values below and above 0 are rounded once each"
+        operators.leaky_relu,
+        Terms.LOOKUP,
+        assumption="values below and above 0 are rounded once each",
     ),
     "LOGISTIC": Rule(
         partial(operators.by_value, function="sigmoid"),
+        Terms.LOOKUP,
         ("detect_ssd", "yamnet", "yolov8n_full_integer_quant"),
     ),
     "MAXIMUM": Rule(
         partial(operators.extreme, choose=np.maximum),
-        (BY_DEFINITION,),
+        shown_by=(BY_DEFINITION,),
         forms="operands of other scales are requantised first",
     ),
-    "MAX_POOL_2D": Rule(layers.max_pool_2d, (BY_DEFINITION,)),
-    "MEAN": Rule(layers.mean, ("mobilenet_v2_2019_retrained", "mobilenet_v2_w_fc", "yamnet")),
+    "MAX_POOL_2D": Rule(layers.max_pool_2d, Terms.MAXIMUM, (BY_DEFINITION,)),
+    "MEAN": Rule(
+        layers.mean, Terms.WEIGHTS, ("mobilenet_v2_2019_retrained", "mobilenet_v2_w_fc", "yamnet")
+    ),
     "MINIMUM": Rule(
         partial(operators.extreme, choose=np.minimum),
-        (BY_DEFINITION,),
+        shown_by=(BY_DEFINITION,),
         forms="operands of other scales are requantised first",
     ),
     "MIRROR_PAD": _moves(moves.mirror_pad),
-    "MUL": Rule(operators.multiply, ("yolov8n_full_integer_quant", "looming", "movenet")),
+    "MUL": Rule(
+        operators.multiply, Terms.PRODUCT, ("yolov8n_full_integer_quant", "looming", "movenet")
+    ),
     "PACK": _moves(moves.pack),
     "PAD": _moves(moves.pad),
     "PADV2": _moves(moves.pad_v2),
     "PRELU": Rule(operators.prelu, assumption="values below and above 0 are rounded once each"),
-    "QUANTIZE": Rule(operators.bounded, ("posenet", "bodypix", "dense_1024")),
+    "QUANTIZE": Rule(operators.bounded, Terms.SUMS, ("posenet", "bodypix", "dense_1024")),
     "REDUCE_MAX": Rule(
         partial(reductions.extreme, choose=np.maximum),
+        Terms.MAXIMUM,
         (BY_DEFINITION,),
         forms="another output scale is requantised to last",
     ),
     "REDUCE_MIN": Rule(
         partial(reductions.extreme, choose=np.minimum),
-        (BY_DEFINITION,),
+        shown_by=(BY_DEFINITION,),
         forms="another output scale is requantised to last",
     ),
     "RELU": _activation("RELU"),
@@ -111,19 +141,25 @@ RULES: Mapping[str, Rule] = {
     "RESHAPE": _moves(moves.reshape),
     "RESIZE_BILINEAR": Rule(
         resize.resize_bilinear,
+        Terms.WEIGHTS,
         ("deeplab",),
         forms="steps that are no multiple of 1/128 pixel are rounded as the program's are",
     ),
     "RESIZE_NEAREST_NEIGHBOR": Rule(
         resize.resize_nearest_neighbor,
+        Terms.MOVES,
         ("yolov8n_full_integer_quant",),
         forms="steps that are no multiple of 1/128 pixel are not rounded",
     ),
     "RSQRT": Rule(
-        partial(operators.by_value, function="rsqrt"), assumption="the exact value is rounded once"
+        partial(operators.by_value, function="rsqrt"),
+        Terms.LOOKUP,
+        assumption="the exact value is rounded once",
     ),
     "SLICE": _moves(moves.cut),
-    "SOFTMAX": Rule(operators.softmax, ("mobilenet_v1", "mobilenet_v2", "classifier_2022")),
+    "SOFTMAX": Rule(
+        operators.softmax, Terms.SOFTMAX, ("mobilenet_v1", "mobilenet_v2", "classifier_2022")
+    ),
     "SPACE_TO_DEPTH": _moves(moves.space_to_depth),
     "SPLIT": _moves(moves.split),
     "SPLIT_V": _moves(moves.split_v),
@@ -134,18 +170,25 @@ RULES: Mapping[str, Rule] = {
     "STRIDED_SLICE": _moves(moves.strided_slice),
     "SUB": Rule(
         partial(operators.weighted_sum, sign=-1),
+        Terms.SUMS,
         ("movenet_single_pose_lightning_ptq",),
         forms="a difference of two tensors is a sum whose second weight is negative",
     ),
-    "SUM": Rule(reductions.total, assumption="one output stage after the whole sum, as of MEAN"),
-    "TANH": Rule(partial(operators.by_value, function="tanh"), ("keras_lstm",)),
+    "SUM": Rule(
+        reductions.total,
+        Terms.WEIGHTS,
+        assumption="one output stage after the whole sum, as of MEAN",
+    ),
+    "TANH": Rule(partial(operators.by_value, function="tanh"), Terms.LOOKUP, ("keras_lstm",)),
     "TILE": _moves(moves.tile),
     "TRANSPOSE": _moves(moves.transpose),
     "TRANSPOSE_CONV": Rule(
-        layers.transpose_conv, assumption="one output stage after the whole sum, as of CONV_2D"
+        layers.transpose_conv,
+        Terms.WEIGHTS,
+        assumption="one output stage after the whole sum, as of CONV_2D",
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Rule(
-        unidirectional_sequence_lstm, ("keras_lstm_mnist_ptq",), state_inputs=STATE_INPUTS
+        unidirectional_sequence_lstm, shown_by=("keras_lstm_mnist_ptq",), state_inputs=STATE_INPUTS
     ),
     "UNPACK": _moves(moves.unpack),
 }
@@ -179,12 +222,12 @@ def rule_of(network: Network, operator: Operator) -> Rule | None:
     first = next((network.tensors[k] for k in operator.inputs if k >= 0), None)
     plain = first is not None and not len(first.scale) and first.dtype.itemsize > 1
     if operator.name in _HOST_ONLY or (plain and operator.name in HOST):
-        return Rule(HOST[operator.name], (BY_DEFINITION,))
+        return Rule(HOST[operator.name], shown_by=(BY_DEFINITION,))
     return RULES.get(operator.name)
 
 
 _BEGIN, _END = "<!-- operators: begin -->", "<!-- operators: end -->"
-_HEADINGS = ("operator", "shown by", "exact", "assumed")
+_HEADINGS = ("operator", "shown by", "exact", "assumed", "proof: an element is")
 
 
 def updated(page: str) -> str:
@@ -202,8 +245,10 @@ def _table() -> str:
 def _rows() -> Iterator[tuple[str, ...]]:
     for name, rule in RULES.items():
         exact = "no" if rule.assumption else "but for the forms assumed" if rule.forms else "yes"
-        yield name, ", ".join(rule.shown_by) or "no file", exact, rule.assumption or rule.forms
+        shown = ", ".join(rule.shown_by) or "no file"
+        yield name, shown, exact, rule.assumption or rule.forms, rule.terms.value
     others = sorted(set(HOST) - set(RULES))
-    yield ", ".join(others), "the host does it, as LiteRT", "yes", ""
+    by_host = ("the host does it, as LiteRT", "yes", "", Terms.NONE.value)
+    yield ", ".join(others), *by_host
     both = ", ".join(sorted(set(HOST) & set(RULES)))
-    yield f"{both} of plain numbers", "the host does it, as LiteRT", "yes", ""
+    yield f"{both} of plain numbers", *by_host

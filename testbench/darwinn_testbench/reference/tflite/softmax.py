@@ -23,9 +23,9 @@ ROOT_ONE = 46340
 SQUARE_LIMIT = 32768
 """Clip of the square of the reciprocal root."""
 
-_EXPONENTIAL_UNIT = np.float32(1 / EXPONENTIAL_ONE)
+EXPONENTIAL_UNIT = np.float32(1 / EXPONENTIAL_ONE)
 _ROOT_UNIT = np.float32(1 / ROOT_ONE)
-_SHARE_FACTOR = _ROOT_UNIT * _ROOT_UNIT * np.float32(256)
+SHARE_FACTOR = _ROOT_UNIT * _ROOT_UNIT * np.float32(256)
 """Scale fields of the instructions, to the bit in every public program."""
 
 
@@ -37,13 +37,14 @@ def shares(
     ``differences`` are integers, each value less the greatest of its row, in units of ``scale``.
     """
     real = differences.astype(np.float32) * scale
-    powers = _to_16_bits(functions.exponential(real), EXPONENTIAL_ONE)
-    total = powers.sum(axis=-1, keepdims=True).astype(np.float32) * _EXPONENTIAL_UNIT
-    roots = _to_16_bits(functions.inverse_root(total), EXPONENTIAL_ONE)
-    squares = _to_16_bits((roots * roots).astype(np.float32) * _EXPONENTIAL_UNIT, SQUARE_LIMIT)
-    products = (powers * squares).astype(np.float32) * _SHARE_FACTOR
-    return _to_16_bits(products, 255)
+    powers = to_16_bits(functions.exponential(real), EXPONENTIAL_ONE)
+    total = powers.sum(axis=-1, keepdims=True).astype(np.float32) * EXPONENTIAL_UNIT
+    roots = to_16_bits(functions.inverse_root(total), EXPONENTIAL_ONE)
+    squares = to_16_bits((roots * roots).astype(np.float32) * EXPONENTIAL_UNIT, SQUARE_LIMIT)
+    products = (powers * squares).astype(np.float32) * SHARE_FACTOR
+    return to_16_bits(products, 255)
 
 
-def _to_16_bits(values: NDArray[np.float32], highest: int) -> NDArray[np.int64]:
+def to_16_bits(values: NDArray[np.float32], highest: int) -> NDArray[np.int64]:
+    """Values as the output stage rounds and bounds them."""
     return np.rint(np.clip(values, 0, highest)).astype(np.int64)

@@ -1,0 +1,107 @@
+"""A network on value numbers: of each operator the elements of which the chip makes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from darwinn_sim.kernel.structure import Records
+from darwinn_sim.numbering import kernels
+from darwinn_sim.numbering.run import Made
+from numpy.typing import NDArray
+
+from darwinn_testbench.proof.maxima import Maxima
+from darwinn_testbench.proof.terms import Elements, NoTerms, outputs_of
+from darwinn_testbench.proof.unsigned import unsigned
+from darwinn_testbench.reference.tflite.call import CompilerChoices
+from darwinn_testbench.reference.tflite.graph import Network, Operator
+
+_LEAST_SLOTS = 1 << 12
+
+
+class ChipNumbers:
+    """Numbers of all bytes that a program makes, and of its inputs."""
+
+    def __init__(self) -> None:
+        self._table = np.zeros(_LEAST_SLOTS, np.uint64)
+        self._count = 0
+
+    def take(self, made: Records[Made]) -> None:
+        """Enter results (``numbering.run``)."""
+        self.enter(np.ascontiguousarray(made["number"]))
+
+    def enter(self, numbers: Elements) -> None:
+        """Enter numbers, some of which may be there."""
+        while 2 * (self._count + len(numbers)) > len(self._table):
+            before, self._table = self._table, np.zeros(2 * len(self._table), np.uint64)
+            kernels.enter(self._table, before[before != 0])
+        self._count += int(kernels.enter(self._table, numbers))
+
+    def have(self, numbers: Elements) -> NDArray[np.bool_]:
+        """Which of numbers are among them, or constants."""
+        found = np.empty(numbers.size, np.bool_)
+        kernels.look_up(self._table, np.ascontiguousarray(numbers).reshape(-1), found)
+        return found.reshape(numbers.shape)
+
+
+@dataclass(frozen=True)
+class OperatorProof:
+    """An operator of the chip's part. ``reason``: why it has no terms, empty if it has.
+
+    Of ``elements`` of its outputs the chip makes all but those that are ``missing`` (of each
+    output, flat indices in order).
+    """
+
+    operator: Operator
+    elements: int = 0
+    missing: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def missed(self) -> int:
+        """How many elements are missing."""
+        return sum(map(len, self.missing.values()))
+
+
+class NetworkNumbers:
+    """The numbers of a network's tensors, operator by operator, beside those of the chip.
+
+    Args:
+        network: the uncompiled network.
+        choices: what the network leaves to the compiler.
+        on_chip: tensors that the chip computes.
+        chip: all numbers of the chip.
+        inputs: numbers of tensors that the chip is given.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        choices: CompilerChoices,
+        on_chip: Collection[int],
+        chip: ChipNumbers,
+        inputs: Mapping[int, Elements],
+    ) -> None:
+        self.numbers = dict(inputs)
+        self.operators: list[OperatorProof] = []
+        self._maxima = Maxima()
+        self._network, self._choices, self._chip = unsigned(network), choices, chip
+        for operator in self._network.operators:
+            if not set(operator.outputs).isdisjoint(on_chip):
+                self.operators.append(self._prove(operator))
+
+    def _prove(self, operator: Operator) -> OperatorProof:
+        if set(operator.outputs) <= self.numbers.keys():
+            return OperatorProof(operator)
+        try:
+            found = outputs_of(self._network, operator, self.numbers, self._choices, self._maxima)
+        except NoTerms as reason:
+            return OperatorProof(operator, reason=str(reason))
+        self.numbers |= found
+        missing = {}
+        for index, numbers in found.items():
+            absent = np.flatnonzero(~self._chip.have(numbers))
+            if len(absent):
+                missing[index] = absent
+        return OperatorProof(operator, sum(each.size for each in found.values()), missing)

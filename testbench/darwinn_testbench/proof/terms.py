@@ -1,0 +1,433 @@
+"""An operator on value numbers in the place of values: by the same function that computes values.
+
+A rule of the oracle says what an output element is. Where it is a sum of products, the rule's own
+function adds up the parts of value numbers as it adds up bytes, one part at a time, and a hash of
+the whole sum takes the place of the output stage. Moves move numbers. What a rule's function is
+asked for in which way stands beside it (``Terms`` in ``reference.tflite.rules``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS
+from darwinn_sim.numbering import kernels
+from numpy.typing import NDArray
+
+from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.proof import softmax
+from darwinn_testbench.proof.maxima import Maxima, TooMany
+from darwinn_testbench.reference.tflite import constant_operands, layers, operators, reductions
+from darwinn_testbench.reference.tflite.call import Call, CompilerChoices, Operand
+from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
+from darwinn_testbench.reference.tflite.output_stage import (
+    FLOAT64_INTEGERS,
+    NotComputableError,
+    clip_bounds,
+)
+from darwinn_testbench.reference.tflite.rules import Rule, Terms, rule_of
+
+Elements = NDArray[np.uint64]
+
+_BYTE_SPAN = 255
+_INT32_SPAN = 2**31
+_MAY_KEEP = 1 / 128
+"""Factors so near to 1 are looked at: a byte may come out as it went in."""
+
+
+class NoTerms(Exception):
+    """An operator for which there is no rule of proof, or one form of it: says which."""
+
+
+def outputs_of(
+    network: Network,
+    operator: Operator,
+    numbers: Mapping[int, Elements],
+    choices: CompilerChoices,
+    maxima: Maxima,
+) -> dict[int, Elements]:
+    """Numbers of an operator's outputs, by tensor, from those of its inputs.
+
+    ``network`` is unsigned (``proof.unsigned``). Constants are their values. ``maxima`` remembers
+    those of operators before.
+
+    Raises:
+        NoTerms: there is no rule of proof for it.
+    """
+    rule = rule_of(network, operator)
+    if rule is None or rule.terms not in _WAYS:
+        raise NoTerms("there is no rule of proof for this operator")
+    if rule.state_inputs:
+        raise NoTerms("it keeps a state from one inference to the next")
+    if operator.unread_options:
+        raise NoTerms(f"options {operator.unread_options} are not read")
+    subject = _Subject(network, operator, numbers, choices, rule, maxima)
+    try:
+        with np.errstate(all="ignore"):
+            found = _WAYS[rule.terms](subject)
+    except NotComputableError as fault:
+        raise NoTerms(str(fault)) from None
+    parts = found if isinstance(found, tuple) else (found,)
+    shapes = (network.tensors[index].shape for index in operator.outputs)
+    return {
+        index: np.ascontiguousarray(each.reshape(shape), np.uint64)
+        for index, each, shape in zip(operator.outputs, parts, shapes, strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class _Subject:
+    network: Network
+    operator: Operator
+    numbers: Mapping[int, Elements]
+    choices: CompilerChoices
+    rule: Rule
+    maxima: Maxima
+
+    @property
+    def outputs(self) -> tuple[NetworkTensor, ...]:
+        return tuple(self.network.tensors[index] for index in self.operator.outputs)
+
+    def operand(self, index: int) -> Operand | None:
+        """A constant as it is, anything else by its numbers."""
+        if index == ABSENT:
+            return None
+        tensor = self.network.tensors[index]
+        if tensor.constant is not None:
+            return Operand(tensor, tensor.constant)
+        if index not in self.numbers:
+            raise NoTerms(f"tensor {index} ({tensor.name}) has no numbers")
+        return Operand(tensor, self.numbers[index])
+
+    def operands(self) -> tuple[Operand | None, ...]:
+        return tuple(map(self.operand, self.operator.inputs))
+
+    def call(self) -> Call:
+        return Call(self.operator, self.operands(), self.outputs, self.choices)
+
+
+def as_numbers(operand: Operand) -> Elements:
+    """Numbers of an operand; of a constant its bytes."""
+    found: Elements = operand.value.astype(np.uint64)
+    return found
+
+
+# --- moves ---------------------------------------------------------------------------------------
+
+
+def _moved(subject: _Subject) -> AnyArray | tuple[AnyArray, ...]:
+    return subject.rule.function(subject.call())
+
+
+# --- sums ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part(Operand):
+    """One of the parts of the numbers of an operand; what is constant is in the first."""
+
+    numbers: Elements
+    first: bool
+
+    @property
+    def zero_point(self) -> int:
+        # By name: a class with slots is made anew, and ``super()`` knows the one before.
+        return Operand.zero_point.fget(self) if self.first else 0  # type: ignore[attr-defined]
+
+    def centred(self, dtype: type[np.generic] = np.int64) -> AnyArray:
+        whole = np.float64 if np.dtype(dtype).kind == "f" else np.int64
+        return self.value.astype(whole) - whole(self.zero_point)
+
+
+@dataclass
+class _Sums:
+    """The sums of all parts, for each time that the function has asked for an output stage."""
+
+    bits: tuple[int, ...]
+    totals: list[list[AnyArray]] = field(default_factory=list)
+    bound: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SumsCall(Call):
+    """Adds up one part of numbers; the last part gives the results."""
+
+    part: int = 0
+    sums: _Sums = field(default_factory=lambda: _Sums(()))
+    asked: list[None] = field(default_factory=list)
+
+    def finish(
+        self,
+        total: AnyArray,
+        factor: NDArray[np.float32] | np.float32,
+        output: NetworkTensor | None = None,
+        activation: str | None = None,
+        *,
+        bounded: bool = True,
+        of: Operand | None = None,
+    ) -> AnyArray:
+        """Numbers of the results, in the end."""
+        number = len(self.asked)
+        self.asked.append(None)
+        if number == len(self.sums.totals):
+            self.sums.totals.append([])
+        self.sums.totals[number].append(np.asarray(total).astype(np.int64))
+        if self.part < len(self.sums.bits) - 1:
+            return np.zeros(np.shape(total), np.uint64)
+        output = self.output if output is None else output
+        activation = self.activation if activation is None else activation
+        stage = _Stage(self, output, activation, bounded)
+        return stage.results(self.sums, number, np.asarray(factor, np.float32), of)
+
+    def fixed(self, term: AnyArray) -> AnyArray:
+        """In the first part alone."""
+        return term if self.part == 0 else np.zeros_like(term)
+
+    def summing_dtype(self, bound: float) -> type[np.float32] | type[np.float64]:
+        """Large enough for sums of parts."""
+        if bound / _BYTE_SPAN * 2.0 ** max(self.sums.bits) > FLOAT64_INTEGERS:
+            raise _PartsTooLarge
+        return np.float64
+
+
+class _PartsTooLarge(Exception):
+    """Sums of parts of so many bits are not exact."""
+
+
+_TWO_PARTS = (LOW_BITS, 61 - LOW_BITS)
+_FOUR_PARTS = (16, LOW_BITS - 16, 15, 15)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    call: _SumsCall
+    output: NetworkTensor
+    activation: str
+    bounded: bool
+
+    def results(
+        self, sums: _Sums, number: int, factor: NDArray[np.float32], of: Operand | None
+    ) -> Elements:
+        low, high = _two(sums.bits, sums.totals[number])
+        shape = low.shape
+        scales = np.ascontiguousarray(np.broadcast_to(factor, shape)).reshape(-1)
+        flat_low, flat_high = low.reshape(-1), high.reshape(-1)
+        totals, found = np.empty(low.size, np.uint64), np.empty(low.size, np.uint64)
+        kernels.joined(flat_low, flat_high, totals)
+        kernels.results(totals, scales, self.form(), found)
+        # Constants have no upper part, and sums of others have some but for a chance of 2^-40.
+        constant = (flat_high == 0) & (np.abs(flat_low) < _INT32_SPAN)
+        if constant.any():
+            found[constant] = self.values(flat_low[constant], scales[constant])
+        if isinstance(of, _Part):
+            self._keep(found, flat_low, flat_high, scales, of, shape)
+        return found.reshape(shape)
+
+    def values(self, totals: NDArray[np.int64], factor: NDArray[np.float32]) -> AnyArray:
+        """What the output stage makes of sums that are known."""
+        return Call.finish(
+            self.call, totals, factor, self.output, self.activation, bounded=self.bounded
+        )
+
+    def form(self) -> np.uint64:
+        """The number of the bounds."""
+        zero_point = int(self.output.zero_point[0])
+        if not self.bounded:
+            return np.uint64(kernels.form(-1, _BYTE_SPAN, zero_point))
+        low, high = (
+            int(np.clip(np.rint(np.clip(bound, -1e6, 1e6)) + zero_point, 0, _BYTE_SPAN))
+            for bound in clip_bounds(self.output, self.activation)
+        )
+        return np.uint64(kernels.form(low, high, zero_point))
+
+    def _keep(
+        self,
+        found: Elements,
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        scales: NDArray[np.float32],
+        of: _Part,
+        shape: tuple[int, ...],
+    ) -> None:
+        """Where one byte comes out as it went in, it is that byte."""
+        numbers = np.ascontiguousarray(np.broadcast_to(of.numbers, shape)).reshape(-1)
+        parts = np.empty((2, numbers.size), np.int64)
+        kernels.split(numbers, parts[0], parts[1])
+        moving = parts[1] != 0
+        if not moving.any():
+            return
+        weight = int(high[moving][0] // parts[1][moving][0])
+        fixed = low - weight * parts[0]
+        near = moving & (np.abs(scales.astype(np.float64) * weight - 1) < _MAY_KEEP)
+        pairs = np.stack([fixed[near], scales[near].view(np.uint32).astype(np.int64)])
+        every = np.arange(_BYTE_SPAN + 1)
+        for term, bits in np.unique(pairs, axis=1).T.tolist():
+            factor = np.array([bits], np.uint32).view(np.float32)
+            if np.array_equal(self.values(weight * every + term, factor), every):
+                which = near & (fixed == term) & (scales.view(np.uint32) == np.uint32(bits))
+                found[which] = numbers[which]
+
+
+def _two(bits: tuple[int, ...], totals: list[AnyArray]) -> tuple[AnyArray, AnyArray]:
+    """The sums of the two parts of numbers, from those of as many parts as were made."""
+    if len(bits) == len(_TWO_PARTS):
+        return totals[0], totals[1]
+    return totals[0] + (totals[1] << bits[0]), totals[2] + (totals[3] << bits[2])
+
+
+def _parts(numbers: Elements, bits: tuple[int, ...]) -> list[NDArray[np.int64]]:
+    """The parts of numbers, the lowest first."""
+    parts, rest = [], numbers
+    for width in bits:
+        parts.append((rest & np.uint64((1 << width) - 1)).astype(np.int64))
+        rest = rest >> np.uint64(width)
+    return parts
+
+
+def _summed(subject: _Subject) -> AnyArray | tuple[AnyArray, ...]:
+    """Constants are factors: those of a layer, or of a channel."""
+    try:
+        return _added_up(subject, _TWO_PARTS, values=False)
+    except _PartsTooLarge:
+        return _added_up(subject, _FOUR_PARTS, values=False)
+
+
+def _summed_elements(subject: _Subject) -> AnyArray | tuple[AnyArray, ...]:
+    """Constants are values like any other, but for those of channels."""
+    of_channels = len(subject.operator.inputs) == 2 and constant_operands.sides(subject.call())
+    return _added_up(subject, _TWO_PARTS, values=not of_channels)
+
+
+def _added_up(
+    subject: _Subject, bits: tuple[int, ...], *, values: bool
+) -> AnyArray | tuple[AnyArray, ...]:
+    operands = subject.operands()
+    moving = [
+        each is not None
+        and each.tensor.dtype == np.uint8
+        and (each.tensor.constant is None or values)
+        for each in operands
+    ]
+    split = [
+        _parts(as_numbers(each), bits) if moves and each is not None else []
+        for each, moves in zip(operands, moving, strict=True)
+    ]
+    sums = _Sums(bits)
+    for part in range(len(bits)):
+        inputs = tuple(
+            _Part(each.tensor, parts[part], as_numbers(each), part == 0)
+            if each is not None and parts
+            else each
+            for each, parts in zip(operands, split, strict=True)
+        )
+        call = _SumsCall(
+            *(subject.operator, inputs, subject.outputs, subject.choices), part=part, sums=sums
+        )
+        found = subject.rule.function(call)
+    return found
+
+
+# --- others --------------------------------------------------------------------------------------
+
+
+def _looked_up(subject: _Subject) -> Elements:
+    """A function of one byte, by its 256 values."""
+    (operand,) = (each for each in subject.operands()[:1] if each is not None)
+    every = np.arange(CONSTANTS, dtype=np.uint8)
+    inputs = (Operand(replace(operand.tensor, shape=every.shape), every),)
+    outputs = (replace(subject.outputs[0], shape=every.shape),)
+    call = Call(subject.operator, inputs, outputs, subject.choices)
+    table = np.asarray(subject.rule.function(call)).astype(np.int32)
+    numbers = as_numbers(operand)
+    found = np.empty(numbers.size, np.uint64)
+    kernels.apply(
+        np.uint64(kernels.function_of_byte(table)), table, numbers.reshape(-1).copy(), found
+    )
+    return found.reshape(numbers.shape)
+
+
+def _multiplied(subject: _Subject) -> AnyArray | tuple[AnyArray, ...]:
+    """Values times values, or times constants of channels."""
+    call = subject.call()
+    if constant_operands.sides(call) is not None:
+        return _summed(subject)
+    left, right = call.operand(0), call.operand(1)
+    numbers = [
+        np.ascontiguousarray(np.broadcast_to(as_numbers(each), call.output.shape)).reshape(-1)
+        for each in (left, right)
+    ]
+    found = np.empty(numbers[0].size, np.uint64)
+    kernels.products(numbers[0], left.zero_point, numbers[1], right.zero_point, found)
+    factor = operators.product_factor(call, left, right)
+    return _finished(subject, found, factor).reshape(call.output.shape)
+
+
+def _finished(
+    subject: _Subject, totals: Elements, factor: NDArray[np.float32], activation: str | None = None
+) -> Elements:
+    """Results of sums that are there as elements."""
+    parts = np.empty((2, totals.size), np.int64)
+    kernels.split(totals, parts[0], parts[1])
+    call = _SumsCall(subject.operator, (), subject.outputs, subject.choices, part=1)
+    chosen = call.activation if activation is None else activation
+    sums = _Sums(_TWO_PARTS, [[parts[0], parts[1]]])
+    return _Stage(call, call.output, chosen, True).results(sums, 0, factor, None)
+
+
+def _greatest(subject: _Subject) -> Elements:
+    """A maximum of bytes as they are."""
+    call = subject.call()
+    windows = _GREATEST[subject.operator.name](call)
+    shape = call.outputs[0].shape
+    return _maxima(subject, windows.reshape(int(np.prod(shape)), -1)).reshape(shape)
+
+
+def _maxima(subject: _Subject, rows: Elements) -> Elements:
+    try:
+        return subject.maxima.of(rows)
+    except TooMany as fault:
+        raise NoTerms(str(fault)) from None
+
+
+def _pool_windows(call: Call) -> AnyArray:
+    if call.activation != "NONE":
+        raise NoTerms("a maximum with bounds")
+    return layers.max_pool_windows(call)
+
+
+def _reduced(call: Call) -> AnyArray:
+    operand = call.operand(0)
+    axes = reductions.axes_of(call)
+    kept = [axis for axis in range(operand.value.ndim) if axis not in axes]
+    return operand.value.transpose(*kept, *axes)
+
+
+def _softmax(subject: _Subject) -> Elements:
+    call = subject.call()
+    functions = call.choices.softmax
+    if functions is None:
+        raise NoTerms("the scalar core computes the softmax")
+    operators.require_shares(call)
+    scale = np.float32(call.option("beta", 1.0)) * call.operand(0).scale
+    try:
+        return softmax.shares(as_numbers(call.operand(0)), scale, functions, subject.maxima)
+    except TooMany as fault:
+        raise NoTerms(str(fault)) from None
+
+
+_GREATEST: Mapping[str, Callable[[Call], AnyArray]] = {
+    "MAX_POOL_2D": _pool_windows,
+    "REDUCE_MAX": _reduced,
+}
+
+_WAYS: Mapping[Terms, Callable[[_Subject], AnyArray | tuple[AnyArray, ...]]] = {
+    Terms.MOVES: _moved,
+    Terms.WEIGHTS: _summed,
+    Terms.SUMS: _summed_elements,
+    Terms.LOOKUP: _looked_up,
+    Terms.PRODUCT: _multiplied,
+    Terms.MAXIMUM: _greatest,
+    Terms.SOFTMAX: _softmax,
+}
