@@ -20,16 +20,16 @@ from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.hooks import hook_of
 from darwinn_sim.kernel.structure import Numbers, Record, Records
 
-MOST_VALUES = 1024
+MOST_VALUES = 8192
 """Different values that a maximum is followed of."""
 
-MOST_REMEMBERED = 64
-"""Values of a maximum that is remembered with them; one of more is a value itself."""
+MOST_EXPANDED = 64
+"""Values of a maximum that stand in its place in a further one: a maximum of more is a value itself
+(``proof.maxima`` expands these where it has to)."""
 
-SETS = 1 << 18
-POOL = 1 << 22
-"""Maxima that are remembered with their values, so that a maximum of maxima is one of values; and
-values of all of them together."""
+SETS = 1 << 22
+POOL = 1 << 26
+"""Maxima that are remembered, and values of all of them together."""
 
 INVERSES = 1 << 17
 """Weights below this have their inverse kept."""
@@ -64,16 +64,17 @@ class Made(Record):
 
 class Numbering(Record):
     """Numbers of bytes, four of each word: in ``narrow`` and ``wide`` memory and the ``scale_bias``
-    buffer of the tiles, in the ``rows`` that units hold, on the ``ring`` (the outfeed's behind the tiles') and the ``mesh``, in
-    the row that the ``infeed`` collects and the one that a tile has ``sent``, in the buffer of
-    activations, FIFOs, scalar memory and registers.
+    buffer of the tiles, in the ``rows`` that units hold, on the ``ring`` (the outfeed's behind the
+    tiles') and the ``mesh``, in the row that the ``infeed`` collects and the one that a tile has
+    ``sent``, in the buffer of activations, FIFOs, scalar memory and registers.
 
     Of the sums of lanes: two parts of elements (``low``, ``high``), what is known (``constant``),
     how many bytes are not (``varying``: none, one, or more) and the sum of their ``weights``; of
     maxima, how many ``values`` they are of. ``results`` leave a tensor unit. ``table``: a hash of a
-    tile's coefficients. ``set_number``, ``set_first`` and ``set_count``: remembered maxima, with
-    values in ``pool`` (``pooled`` of them, of ``sets``). ``function_key`` and ``function_number``: functions of one byte. There are
-    ``results_made`` in ``made``. ``lost``: maxima there was no room for.
+    tile's coefficients. ``set_number``, ``set_first`` and ``set_count``: remembered maxima (there
+    are ``sets``), with values in ``pool`` (``pooled`` of them). ``function_key`` and
+    ``function_number``: functions of one byte. There are ``results_made`` in ``made``. ``lost``:
+    maxima there was no room for.
     """
 
     narrow: Annotated[NDArray[np.uint64], chip.TILES, _NARROW_WORDS, 4]

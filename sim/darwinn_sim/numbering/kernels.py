@@ -28,7 +28,7 @@ def joined(low: NDArray[np.int64], high: NDArray[np.int64], found: Elements) -> 
 
 @compiled
 def products(one: Elements, first: int, other: Elements, second: int, found: Elements) -> None:
-    """Products of values less their zero points: variables of their own, or values times constants."""
+    """Products of values less zero points: variables of their own, or multiples of constants."""
     for i in range(len(found)):
         a = field.subtracted(one[i], field.of_integer(first))
         b = field.subtracted(other[i], field.of_integer(second))
@@ -148,6 +148,24 @@ def maxima(
             found[i] = numbered_sums.set_number(values[begin:], count)
         counts[i] = count
         begin = ends[i]
+
+
+@compiled
+def copied(
+    totals: Elements, fixed: NDArray[np.int64], inverses: Elements, zero_point: int, found: Elements
+) -> None:
+    """The elements whose product with a weight, and a constant, sums would be; by the weights'
+    inverses."""
+    for i in range(len(found)):
+        rest = field.subtracted(totals[i], field.of_integer(fixed[i]))
+        value = field.multiplied(rest, inverses[i])
+        found[i] = field.added(value, field.of_integer(zero_point))
+
+
+@compiled
+def inverse(weight: int) -> np.uint64:
+    """What gives 1 with a weight that is not 0."""
+    return field.inverse(field.of_integer(weight))
 
 
 @compiled

@@ -7,8 +7,9 @@ it is (``kernel.field``). Memory is bounded by the chip's, whatever the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from darwinn_formats.darwinn import Buffer, Description, Executable
@@ -41,42 +42,61 @@ _UNTOUCHED = 0x02020202
 
 _COURSE = "its course may depend on data, or on what came before"
 
-Take = Callable[[Records[Made]], None]
-"""Takes results of a turn."""
+
+class Collector(Protocol):
+    """Takes all results of a run, in the order of time."""
+
+    def take(self, made: Records[Made]) -> None:
+        """Some of them; what they are in is used again."""
+
+    def forget(self) -> None:
+        """Those so far were no results of every run."""
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Maxima with the values that each is of: ``numbers``, and of each where its values are in the
+    ``pool``. Values may be maxima."""
+
+    numbers: Elements
+    firsts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    pool: Elements
 
 
 @dataclass(frozen=True)
 class Numbered:
     """``outputs``: numbers of the bytes of each output layer in device order; of bytes that the
-    program does not write, ``STALE``."""
+    program does not write, ``STALE``. ``maxima`` were taken on the way."""
 
     outputs: Mapping[str, Elements]
+    maxima: Sets
 
 
 class _NumberedRun(ProgramRun):
     """Results are taken whenever the kernels stand still."""
 
-    results: Take
+    collector: Collector
 
     def _run_chip(self) -> int:
         reason = super()._run_chip()
         numbers = self.core["numbering"]
         count = int(numbers["results_made"])
         if count:
-            self.results(numbers["made"][:count])
+            self.collector.take(numbers["made"][:count])
             numbers["results_made"] = 0
         return reason
 
 
 class _Engine(ModelEngine):
-    def __init__(self, take: Take) -> None:
+    def __init__(self, collector: Collector) -> None:
         super().__init__()
-        self._take = take
+        self._collector = collector
 
     def run_of(self, device: Chip, program: LoweredProgram, wanted: Wanted) -> ProgramRun:
         """A run whose results are taken."""
         run = _NumberedRun(device, program, wanted)
-        run.results = self._take
+        run.collector = self._collector
         return run
 
 
@@ -84,7 +104,7 @@ def number_program(
     accelerator: Accelerator,
     executable: Executable,
     inputs: Mapping[str, Elements],
-    take: Take,
+    collector: Collector,
 ) -> Numbered:
     """Run ``executable`` on numbers.
 
@@ -93,15 +113,37 @@ def number_program(
             inference has been made. It makes another one, on zeros.
         executable: what to run.
         inputs: the number of each byte of the input layers, in device order, by layer.
-        take: gets all results, in the order of time.
+        collector: gets all results, in the order of time.
 
     Raises:
         NotLifted: what it does may depend on data, or on what memories held before.
         SimulationError: its program fails.
     """
     tiles, stale = _before(accelerator, executable)
-    beside = Accelerator(engine=_Engine(take), numbered=True)
-    beside.take(accelerator.load(executable))
+    while True:
+        beside, outputs = _run(
+            accelerator.load(executable), executable, inputs, tiles, stale, collector
+        )
+        written = (beside.chip.tiles["wide_written"] != _UNTOUCHED) & ~stale
+        if not written.any():
+            break
+        # What has been taken for a constant is none: once more, with that known.
+        stale |= written
+        collector.forget()
+    _check(beside.chip, tiles)
+    return Numbered(_outputs(outputs), _sets(beside.chip))
+
+
+def _run(
+    program: LoweredProgram,
+    executable: Executable,
+    inputs: Mapping[str, Elements],
+    tiles: Records[state.Tile],
+    stale: NDArray[np.bool_],
+    collector: Collector,
+) -> tuple[Accelerator, Mapping[Buffer, Region]]:
+    beside = Accelerator(engine=_Engine(collector), numbered=True)
+    beside.take(program)
     beside.chip.work_of_a_turn = numbering.WORK_OF_A_TURN
     _hold(beside.chip, tiles, stale)
     outputs: dict[Buffer, Region] = {}
@@ -114,8 +156,7 @@ def number_program(
 
     beside.follow(np.uint64)
     beside.walk(executable, fill, None)
-    _check(beside.chip, tiles, stale)
-    return Numbered(_outputs(outputs))
+    return beside, outputs
 
 
 def _before(
@@ -168,7 +209,7 @@ def _fill(executable: Executable, request: Request, inputs: Mapping[str, Element
             known[:] = STALE
 
 
-def _check(device: Chip, tiles: Records[state.Tile], stale: NDArray[np.bool_]) -> None:
+def _check(device: Chip, tiles: Records[state.Tile]) -> None:
     """Nothing that a run leaves behind, or decides, depends on its data."""
     if device.core["uninitialised"]:
         raise NotLifted(_COURSE)
@@ -177,9 +218,17 @@ def _check(device: Chip, tiles: Records[state.Tile], stale: NDArray[np.bool_]) -
     for name in CONTROL:
         if not np.array_equal(device.tiles[name], tiles[name]):
             raise NotLifted(f"it leaves {name.replace('_', ' ')} otherwise than it found them")
-    written = device.tiles["wide_written"] != _UNTOUCHED
-    if (written & ~stale).any():
-        raise NotLifted("it writes other words of wide memory each time")
+
+
+def _sets(device: Chip) -> Sets:
+    numbers = device.core["numbering"]
+    used = np.flatnonzero(numbers["set_count"])
+    return Sets(
+        numbers["set_number"][used],
+        numbers["set_first"][used],
+        numbers["set_count"][used],
+        numbers["pool"][: int(numbers["pooled"])].copy(),
+    )
 
 
 def _outputs(regions: Mapping[Buffer, Region]) -> dict[str, Elements]:

@@ -371,8 +371,10 @@ def _reduce(
 def _take_value(n: Numbering, t: int, lane: int, number: np.uint64) -> None:
     """A maximum is of this value, too; of those that are constants the greatest counts."""
     slot = _slot_of(n, number)
-    if n.set_number[slot] == number and number >= np.uint64(field.CONSTANTS):
-        for k in range(n.set_count[slot]):
+    count = n.set_count[slot]
+    known = n.set_number[slot] == number and number >= np.uint64(field.CONSTANTS)
+    if known and count <= numbering.MOST_EXPANDED:
+        for k in range(count):
             _insert(n, t, lane, n.pool[n.set_first[slot] + k])
     else:
         _insert(n, t, lane, number)
@@ -421,7 +423,7 @@ def _slot_of(n: Numbering, number: np.uint64) -> int:
 @inner
 def _remember(n: Numbering, number: np.uint64, values: NDArray[np.uint64], count: int) -> None:
     slot = _slot_of(n, number)
-    if n.set_count[slot] or count > numbering.MOST_REMEMBERED:
+    if n.set_count[slot]:
         return
     if n.pooled + count > numbering.POOL or 2 * n.sets > numbering.SETS:
         n.lost += 1
@@ -618,15 +620,17 @@ def _give(
         unknown, single, weight = _maximum(n, t, lane), True, 1
     total = field.added(unknown, field.of_integer(constant))
     number = result_number(total, scale, form)
-    wide = parameters.function & OUTPUT_16BIT
-    tabled = parameters.function & TABLE
+    tabled, wide = parameters.function & TABLE, parameters.function & OUTPUT_16BIT
     if wide and not tabled:
         if _keeps_16_bits(parameters, scale, constant):
             number = unknown
     elif single and (tabled or _may_keep(scale, weight)):
         argument = field.multiplied(unknown, _inverse(n, weight))
         key = _function_of_byte(n, tile, parameters, scale, weight, constant, form)
-        number = argument if key == 0 else field.mixed(key, argument)
+        if key == 0:
+            number = argument
+        elif tabled:
+            number = field.mixed(key, argument)
     entry = n.made[n.results_made]
     entry.number, entry.total, entry.scale = number, total, np.float32(scale).view(np.uint32)
     entry.instruction, entry.tile, entry.lane = unit.current, t, lane

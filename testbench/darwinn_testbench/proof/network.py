@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.numbering import kernels
-from darwinn_sim.numbering.run import Made
+from darwinn_sim.numbering.run import Made, Sets
 from numpy.typing import NDArray
 
 from darwinn_testbench.proof.maxima import Maxima
@@ -26,6 +26,10 @@ class ChipNumbers:
     def __init__(self) -> None:
         self._table = np.zeros(_LEAST_SLOTS, np.uint64)
         self._count = 0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._table, self._count = np.zeros(_LEAST_SLOTS, np.uint64), 0
 
     def take(self, made: Records[Made]) -> None:
         """Enter results (``numbering.run``)."""
@@ -72,6 +76,7 @@ class NetworkNumbers:
         choices: what the network leaves to the compiler.
         on_chip: tensors that the chip computes.
         chip: all numbers of the chip.
+        taken: maxima that the chip takes.
         inputs: numbers of tensors that the chip is given.
     """
 
@@ -81,11 +86,12 @@ class NetworkNumbers:
         choices: CompilerChoices,
         on_chip: Collection[int],
         chip: ChipNumbers,
+        taken: Sets,
         inputs: Mapping[int, Elements],
     ) -> None:
         self.numbers = dict(inputs)
         self.operators: list[OperatorProof] = []
-        self._maxima = Maxima()
+        self._maxima = Maxima(chip.have, taken)
         self._network, self._choices, self._chip = unsigned(network), choices, chip
         for operator in self._network.operators:
             if not set(operator.outputs).isdisjoint(on_chip):

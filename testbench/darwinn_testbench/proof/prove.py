@@ -73,13 +73,20 @@ def prove(session: Session, references: References) -> FunctionProof:
         given[tensor.index] = elements.reshape(tensor.shape)
         inputs[bound.layer.name] = _sent(bound, elements, random)
     chip = ChipNumbers()
-    for each in inputs.values():
-        chip.enter(each)
     try:
-        numbered = number_program(session.accelerator, executable, inputs, chip.take)
+        numbered = number_program(session.accelerator, executable, inputs, chip)
     except NotLifted as fault:
         return FunctionProof(reason=str(fault))
-    found = NetworkNumbers(network, references.cpu.chip.choices, references.on_chip, chip, given)
+    for each in inputs.values():
+        chip.enter(each)
+    found = NetworkNumbers(
+        network,
+        references.cpu.chip.choices,
+        references.on_chip,
+        chip,
+        numbered.maxima,
+        given,
+    )
     outputs = tuple(
         _compared(bound, numbered.outputs[bound.layer.name], found, references)
         for bound in model.outputs

@@ -34,7 +34,9 @@ Elements = NDArray[np.uint64]
 _BYTE_SPAN = 255
 _INT32_SPAN = 2**31
 _MAY_KEEP = 1 / 128
-"""Factors so near to 1 are looked at: a byte may come out as it went in."""
+"""How near to the reciprocal of a weight a factor is where a byte may come out as it went in."""
+_LEAST_FACTOR = 2.0**-20
+"""No weight is the reciprocal of less."""
 
 
 class NoTerms(Exception):
@@ -147,7 +149,7 @@ class _Sums:
 
     bits: tuple[int, ...]
     totals: list[list[AnyArray]] = field(default_factory=list)
-    bound: float = 0.0
+    fixed: AnyArray = field(default_factory=lambda: np.zeros(1, np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +168,6 @@ class _SumsCall(Call):
         activation: str | None = None,
         *,
         bounded: bool = True,
-        of: Operand | None = None,
     ) -> AnyArray:
         """Numbers of the results, in the end."""
         number = len(self.asked)
@@ -179,11 +180,14 @@ class _SumsCall(Call):
         output = self.output if output is None else output
         activation = self.activation if activation is None else activation
         stage = _Stage(self, output, activation, bounded)
-        return stage.results(self.sums, number, np.asarray(factor, np.float32), of)
+        return stage.results(self.sums, number, np.asarray(factor, np.float32))
 
     def fixed(self, term: AnyArray) -> AnyArray:
         """In the first part alone."""
-        return term if self.part == 0 else np.zeros_like(term)
+        if self.part:
+            return np.zeros_like(term)
+        self.sums.fixed = np.asarray(term).astype(np.int64)
+        return term
 
     def summing_dtype(self, bound: float) -> type[np.float32] | type[np.float64]:
         """Large enough for sums of parts."""
@@ -207,9 +211,7 @@ class _Stage:
     activation: str
     bounded: bool
 
-    def results(
-        self, sums: _Sums, number: int, factor: NDArray[np.float32], of: Operand | None
-    ) -> Elements:
+    def results(self, sums: _Sums, number: int, factor: NDArray[np.float32]) -> Elements:
         low, high = _two(sums.bits, sums.totals[number])
         shape = low.shape
         scales = np.ascontiguousarray(np.broadcast_to(factor, shape)).reshape(-1)
@@ -221,8 +223,8 @@ class _Stage:
         constant = (flat_high == 0) & (np.abs(flat_low) < _INT32_SPAN)
         if constant.any():
             found[constant] = self.values(flat_low[constant], scales[constant])
-        if isinstance(of, _Part):
-            self._keep(found, flat_low, flat_high, scales, of, shape)
+        fixed = np.ascontiguousarray(np.broadcast_to(sums.fixed, shape)).reshape(-1)
+        self._keep(found, totals, scales, fixed)
         return found.reshape(shape)
 
     def values(self, totals: NDArray[np.int64], factor: NDArray[np.float32]) -> AnyArray:
@@ -245,29 +247,55 @@ class _Stage:
     def _keep(
         self,
         found: Elements,
-        low: NDArray[np.int64],
-        high: NDArray[np.int64],
+        totals: Elements,
         scales: NDArray[np.float32],
-        of: _Part,
-        shape: tuple[int, ...],
+        fixed: NDArray[np.int64],
     ) -> None:
-        """Where one byte comes out as it went in, it is that byte."""
-        numbers = np.ascontiguousarray(np.broadcast_to(of.numbers, shape)).reshape(-1)
-        parts = np.empty((2, numbers.size), np.int64)
-        kernels.split(numbers, parts[0], parts[1])
-        moving = parts[1] != 0
-        if not moving.any():
+        """Where a sum is of one byte alone, which comes out as it went in, it is that byte.
+
+        Its weight is then the factor's reciprocal, and the byte is one of the operands'.
+        """
+        parts = [each for each in self.call.inputs if isinstance(each, _Part)]
+        points = {Operand.zero_point.fget(each) for each in parts}  # type: ignore[attr-defined]
+        if len(points) != 1:
             return
-        weight = int(high[moving][0] // parts[1][moving][0])
-        fixed = low - weight * parts[0]
-        near = moving & (np.abs(scales.astype(np.float64) * weight - 1) < _MAY_KEEP)
-        pairs = np.stack([fixed[near], scales[near].view(np.uint32).astype(np.int64)])
+        zero_point = points.pop()
+        kinds, which = _distinct(fixed, scales, self.output.shape[-1:])
+        keeps = np.zeros(len(kinds), np.bool_)
+        inverses = np.ones(len(kinds), np.uint64)
         every = np.arange(_BYTE_SPAN + 1)
-        for term, bits in np.unique(pairs, axis=1).T.tolist():
-            factor = np.array([bits], np.uint32).view(np.float32)
-            if np.array_equal(self.values(weight * every + term, factor), every):
-                which = near & (fixed == term) & (scales.view(np.uint32) == np.uint32(bits))
-                found[which] = numbers[which]
+        for k, kind in enumerate(kinds.tolist()):
+            term, factor = kind >> 32, np.array([kind & 0xFFFF_FFFF], np.uint32).view(np.float32)
+            weight = round(1 / float(factor[0])) if factor[0] > _LEAST_FACTOR else 0
+            if not weight or abs(float(factor[0]) * weight - 1) > _MAY_KEEP:
+                continue
+            known = self.values(weight * (every - zero_point) + term, factor)
+            keeps[k] = np.array_equal(known, every)
+            inverses[k] = kernels.inverse(weight)
+        places = np.flatnonzero(keeps[which])
+        if not len(places):
+            return
+        copies = np.empty(len(places), np.uint64)
+        kernels.copied(
+            *(totals[places], fixed[places], inverses[which[places]], zero_point, copies)
+        )
+        there = np.isin(copies, np.concatenate([each.numbers.reshape(-1) for each in parts]))
+        found[places[there]] = copies[there]
+
+
+def _distinct(
+    fixed: NDArray[np.int64], scales: NDArray[np.float32], channels: tuple[int, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The different pairs of a constant and a factor, in one number each, and of each element the
+    place of its own: most often they are those of channels."""
+    pairs = fixed << 32 | scales.view(np.uint32).astype(np.int64)
+    depth = channels[0] if channels else 1
+    of_channels = pairs[:depth]
+    rows = pairs.reshape(-1, depth) if depth and not pairs.size % depth else None
+    if rows is not None and len(rows) > 1 and bool((rows == of_channels).all()):
+        kinds, which = np.unique(of_channels, return_inverse=True)
+        return kinds, np.tile(which, len(rows))
+    return np.unique(pairs, return_inverse=True)
 
 
 def _two(bits: tuple[int, ...], totals: list[AnyArray]) -> tuple[AnyArray, AnyArray]:
@@ -373,7 +401,7 @@ def _finished(
     call = _SumsCall(subject.operator, (), subject.outputs, subject.choices, part=1)
     chosen = call.activation if activation is None else activation
     sums = _Sums(_TWO_PARTS, [[parts[0], parts[1]]])
-    return _Stage(call, call.output, chosen, True).results(sums, 0, factor, None)
+    return _Stage(call, call.output, chosen, True).results(sums, 0, factor)
 
 
 def _greatest(subject: _Subject) -> Elements:

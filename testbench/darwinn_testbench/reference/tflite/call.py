@@ -183,12 +183,11 @@ class Call:
         activation: str | None = None,
         *,
         bounded: bool = True,
-        of: Operand | None = None,
     ) -> AnyArray:
         """The output stage of sums: see :func:`output_stage`.
 
         ``output`` and ``activation`` are the operator's, unless they are given. Not ``bounded``:
-        see :func:`low_bytes`. ``of``: the one operand whose element each sum follows from alone.
+        see :func:`low_bytes`.
         """
         output = self.output if output is None else output
         activation = self.activation if activation is None else activation

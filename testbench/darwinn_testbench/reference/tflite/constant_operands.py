@@ -41,14 +41,14 @@ def weighted_sum(
     steps = float(constant.scale) / float(computed.scale)
     bias = np.rint(constant.centred(np.float64).reshape(-1) * steps).astype(np.int64)
     total = signs[0] * _spread(call, computed) + call.fixed(signs[1] * bias)
-    return call.finish(total, conversion_factor(computed.scale, call.output), of=computed)
+    return call.finish(total, conversion_factor(computed.scale, call.output))
 
 
 def product(call: Call, computed: Operand, constant: Operand) -> AnyArray:
     """``computed * constant``: factor = float32(float32(s_in * constant) * float32(1 / s_out))."""
     call.expect(np.broadcast_shapes(computed.value.shape, constant.value.shape))
     factor = conversion_factor(computed.scale, call.output, _real(constant))
-    return call.finish(_spread(call, computed), factor, of=computed)
+    return call.finish(_spread(call, computed), factor)
 
 
 def _spread(call: Call, computed: Operand) -> AnyArray:

@@ -95,7 +95,7 @@ def requantised(
     factor: NDArray[np.float32] | np.float32 = np.float32(1)
     if operand.scale != output.scale[0]:
         factor = conversion_factor(operand.scale, output)
-    return call.finish(operand.centred(), factor, output, activation, of=operand)
+    return call.finish(operand.centred(), factor, output, activation)
 
 
 def bounded(call: Call, activation: str = "NONE") -> AnyArray:
