@@ -434,6 +434,7 @@ class Accelerator:
             again, _ = self._execute(run, self._driver.prepare(executable, inputs), False)
             differing = differing_output(executable, result.outputs, again.outputs)
             if differing is not None:
+                self.chip.restore(after)
                 raise UninitialisedRead(
                     f"elements of output {differing.name!r}{origin}",
                     differing.first,

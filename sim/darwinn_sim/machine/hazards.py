@@ -185,8 +185,8 @@ class CheckedPrograms:
         """The instruction that stands at a pc, of a tile's tensor unit or (-1) the scalar core."""
         origin = int(core["clocks"]["origin"])
         index = self._programs[origin >> _PROGRAM_BITS].at(pc)
-        thread = clocks.CORE if tile < 0 else clocks.unit(tile, TileUnit.TENSOR)
-        return self._access(thread, origin + index)
+        unit = _CORE if tile < 0 else TileUnit.TENSOR.meaning
+        return self._access_of(tile, unit, origin + index)
 
     def hazards(self, core: state.Core) -> Hazards:
         """What the clocks of ``core`` have found since power-up."""
@@ -235,7 +235,9 @@ class CheckedPrograms:
         return Hazard(_KINDS[kind], "host memory", overlap.address, first, second, missing, 1)
 
     def _access(self, thread: int, instruction: int) -> Access:
-        tile, unit = _unit(thread)
+        return self._access_of(*_unit(thread), instruction)
+
+    def _access_of(self, tile: int, unit: str, instruction: int) -> Access:
         if instruction < 0:
             return Access("", -1, -1, -1, unit, tile, -1)
         number, index = instruction >> _PROGRAM_BITS, instruction & (1 << _PROGRAM_BITS) - 1
