@@ -84,8 +84,8 @@ def compile_kernels(*, hazards: bool = False) -> None:
 
 
 class AnyInput(NamedTuple):
-    """Runs for any input (``units.any_function``): the seed of all inputs, and the ``contents`` that
-    memories have before anything is written there: 0 all zeros, 1 all ones, otherwise a seed."""
+    """Runs for any input (``units.any_function``): the seed of all inputs, and the ``contents``
+    that memories have before anything is written there: 0 zeros, 1 ones, otherwise of a seed."""
 
     inputs: int
     contents: int

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from darwinn_sim.host.buffers import Request, batches_of, layer_bytes
 
-
 _DESTINATIONS = (Description.BASE_ADDRESS_OUTPUT_ACTIVATION, Description.BASE_ADDRESS_SCRATCH)
 
 

@@ -46,8 +46,8 @@ MEMORY_NAMES = (
     "function table",
     "output to the host",
 )
-"""Where an operand was that nothing had written: ``Core.origin_memory``, and its name. Of the output
-it is not known any more what it was copied from."""
+"""Where an operand was that nothing had written: ``Core.origin_memory``, and its name. Of the
+output it is not known any more what it was copied from."""
 
 IDLE = -1
 """``current`` of a unit that executes nothing."""
@@ -360,8 +360,8 @@ def fail(core: Core, fault: int, pc: int, tile: int, address: int) -> None:
 
 @inner
 def uninitialised(core: Core, fault_pc: int, tile: int, address: int) -> None:
-    """Count a use of an element that nothing has written; in strict mode it is a fault, and in a run
-    for any input."""
+    """Count a use of an element that nothing has written; in strict mode it is a fault, and in a
+    run for any input."""
     core.uninitialised += 1
     if core.strict or core.any_input:
         fail(core, FAULT_UNINITIALISED, fault_pc, tile, address)

@@ -7,7 +7,7 @@ import io
 import os
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -201,15 +201,12 @@ def run(
                 run_row(number, name, tensor, seconds, origin_of(sets, number))
                 for name, tensor in results.items()
             ]
-        if schedules:
-            again.append(check_schedules(pipeline, done, schedules, start, progress))
-        if judges:
-            again.append(check_hazards(pipeline, [each.inputs for each in done], progress))
+        again += _again(pipeline, done, schedules, start, judges=judges, progress=progress)
     except SimulationError as error:
         fault = error
         if schedules and len(done) < len(sets) and (last := faulted(error, sets[len(done)])):
             again = [check_schedules(pipeline, [*done, *last], schedules, start, progress)]
-    if not any(isinstance(each, Hazards) for each in again):
+    if fault is not None or not judges:
         again.append(_why_not(hazards, fault))
     return Report(
         command="run",
@@ -253,6 +250,22 @@ def _note(first: Segment) -> str:
         return f"the whole model, on the CPU: {named_operators(first.operators)}"
     model = first.sessions[0].model
     return "; ".join(filter(None, (model.note, model.alone)))
+
+
+def _again(
+    pipeline: Pipeline,
+    done: Sequence[Inferred],
+    schedules: int,
+    seed: int,
+    *,
+    judges: bool,
+    progress: ProgressCallback,
+) -> Iterator[Schedules | Hazards]:
+    """What comes of the program in other orders."""
+    if schedules:
+        yield check_schedules(pipeline, done, schedules, seed, progress)
+    if judges:
+        yield check_hazards(pipeline, [each.inputs for each in done], progress)
 
 
 def _why_not(hazards: bool | None, fault: SimulationError | None) -> Hazards:

@@ -75,7 +75,8 @@ class Hazards:
     def __str__(self) -> str:
         number = len(self.found)
         if self.judged is Judgement.NOT_JUDGED:
-            return f"hazards not judged: {self.reason}"
+            # Of a fault, or a run that was stopped, the report says enough.
+            return f"hazards not judged: {self.reason}" if self.reason == _OPTION else ""
         if self.fault:
             return f"check of hazards: {self.fault}"
         if not number:
@@ -89,12 +90,15 @@ class Hazards:
         return f"; judged for this input only: {'; '.join(self.only)}" if self.only else ""
 
 
+_OPTION = "--no-hazards"
+
+
 def not_judged(reason: str) -> Hazards:
     """The record where nothing was judged, with the reason."""
     return Hazards(judged=Judgement.NOT_JUDGED, reason=reason, every_input=False)
 
 
-LEFT_OUT = not_judged("--no-hazards")
+LEFT_OUT = not_judged(_OPTION)
 AFTER_A_FAULT = not_judged("the run ended in a fault")
 STOPPED = not_judged("the run was stopped before its end")
 

@@ -12,6 +12,7 @@ import pytest
 from averaging_program import RESULT_BYTE, ROW, TILE, Operation, line, watch
 from darwinn_formats.darwinn import Package, dump, load
 from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.kernel.private_files import write_whole
 from darwinn_testbench.chip import any_timing, hazards, kept_timing
 from darwinn_testbench.chip.any_timing import Judged, judge
 from darwinn_testbench.chip.execution import run
@@ -120,7 +121,8 @@ def _halves(model: bytes) -> Sequence[Mutation]:
     """Each instruction of the tensor unit that counts blocks of scales, with one block less."""
     (compiled,) = load(model).models
     found = []
-    for operation in programs_of(compiled)[0][0]:
+    chunk = programs_of(compiled)[0][0]
+    for operation in (chunk[k] for k in range(len(chunk))):
         if not operation.instruction.name.startswith("Tensor"):
             continue
         names = ("watcher_valid", "watcher_flag", "watcher_expected")
@@ -129,9 +131,7 @@ def _halves(model: bytes) -> Sequence[Mutation]:
             if valid and flag == TileFlag.WIDE_TO_SCALING:
                 change = Change("watcher_expected", slot, count, count - 1)
                 name = operation.instruction.name
-                found.append(
-                    Mutation(Kind.WATCHER_WEAKENED, 0, 0, operation.pc, name, (change,))
-                )
+                found.append(Mutation(Kind.WATCHER_WEAKENED, 0, 0, operation.pc, name, (change,)))
     return found
 
 
@@ -142,6 +142,7 @@ def test_a_half_of_the_scales_that_nothing_has_written() -> None:
     assert mutations
     for mutation in mutations:
         mutated = mutated_model(load(model).models[0], mutation)
+        assert mutated.caching is not None
         found = told(dump(Package.of(mutated.inference, mutated.caching))).found
         assert any("scale/bias buffer" in each.memory for each in found), str(mutation)
 
@@ -198,7 +199,7 @@ def test_what_cannot_be_trusted_is_judged_again(
     elif damage == "bytes":
         path.write_bytes(path.read_bytes()[:-1] + b"x")
     else:
-        kept_timing.write_whole(path, b"no pickle")
+        write_whole(path, b"no pickle")
     with caplog.at_level(logging.WARNING):
         found = run(sample.package()).figures["hazards"]
     assert found.judged is Judgement.JUDGED and "judged again" in caplog.text

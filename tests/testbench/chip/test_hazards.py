@@ -24,6 +24,7 @@ from darwinn_testbench.regression.run import regress
 from darwinn_testbench.report import Report, Verdict
 from program_faults import Change, Kind, Mutation, mutated_model, programs_of
 
+
 @pytest.fixture(autouse=True)
 def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept from test to test."""
