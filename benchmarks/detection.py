@@ -41,10 +41,12 @@ from darwinn_formats.errors import FormatError
 from darwinn_sim.accelerator import Accelerator, compile_kernels
 from darwinn_sim.errors import Deadlock, SimulationError
 from darwinn_sim.isa.codec import DecodeError
+from darwinn_testbench.chip.any_timing import judge
 from darwinn_testbench.chip.dma_check import dma_figures
 from darwinn_testbench.chip.input_kinds import InputKind
 from darwinn_testbench.chip.inputs import TensorMap, choose_inputs, further_runs
 from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.compiler.files import sample
@@ -336,14 +338,13 @@ def _reordered(program: Program, mutation: Mutation, task: Task, first: int = 0)
 
 def _hazardous(program: Program, mutation: Mutation, task: Task) -> Found:
     """What the checker of hazards finds."""
-    session = program.chip(mutation, hazards=True)
     try:
-        inference = session.infer(program.inputs[0])
-    except (SimulationError, DecodeError) as error:
+        judged = judge(Pipeline([program.chip(mutation)]))
+    except DecodeError as error:
         return HAZARDS, one_line(error)
-    # What was found since power-up, parameters included.
-    found = inference.result.hazards
-    return (HAZARDS, str(found[0])) if found else None
+    found = [str(hazard) for chip in judged.found for hazard in chip.found]
+    told = [judged.fault] * bool(judged.fault) + found
+    return (HAZARDS, told[0]) if told else None
 
 
 def _looked_at_closely(program: Program, mutation: Mutation, task: Task) -> Found:

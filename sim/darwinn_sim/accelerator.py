@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from darwinn_formats.brief import brief
@@ -21,7 +21,13 @@ from darwinn_sim.host.dma_trace import Transfer
 from darwinn_sim.host.driver import Driver
 from darwinn_sim.host.interface import HostInterface
 from darwinn_sim.host.memory import HostMemory
-from darwinn_sim.host.output_check import Elements, differing_output, known_outputs, unknown_output
+from darwinn_sim.host.output_check import (
+    Elements,
+    differing_output,
+    fill_any,
+    known_outputs,
+    unknown_output,
+)
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
@@ -75,6 +81,14 @@ def compile_kernels(*, hazards: bool = False) -> None:
     core["halted"] = 1
     nothing = lower([frame(b"")])
     schedule.run(core[0], state.new_tiles(), nothing.tables, new_observation())
+
+
+class AnyInput(NamedTuple):
+    """Runs for any input (``units.any_function``): the seed of all inputs, and the ``contents``
+    that memories have before anything is written there: 0 zeros, 1 ones, otherwise of a seed."""
+
+    inputs: int
+    contents: int
 
 
 class ChipEngine(Protocol):
@@ -146,6 +160,10 @@ class Accelerator:
         self.schedule = schedule
         self.hazards = hazards
         self.numbered = numbered
+        self.any_input: AnyInput | None = None
+        """From the next power-up on runs are for any input."""
+        self.unwritten: Hazard | None = None
+        """While hazards are looked for in strict mode: the read that has ended the last run."""
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
         self._assumed: dict[bytes, tuple[Assumption, ...]] = {}
         self.power_ups = 0
@@ -161,8 +179,11 @@ class Accelerator:
         self.power_ups += 1
         self._deferred: tuple[Executable, Mapping[str, bytes], int] | None = None
         self._memory = HostMemory(strict=self.strict)
+        if self.any_input is not None:
+            self._memory.follow()
         self.host = self.engine.power_up(self._memory)
-        self._driver = Driver(self.host, self._memory, seed=self.seed)
+        seed = self.seed if self.any_input is None else self.any_input.contents
+        self._driver = Driver(self.host, self._memory, seed=seed)
         self._driver.open()
         self._checked = CheckedPrograms()
         self._chip = Chip(
@@ -177,6 +198,13 @@ class Accelerator:
             hazards=self.hazards,
             numbered=self.numbered,
         )
+        if self.any_input is not None:
+            self._inputs = np.random.default_rng(self.any_input.inputs)
+            contents = self.any_input.contents
+            random = np.random.default_rng(contents) if contents > 1 else None
+            if contents:
+                unwritten.change(self._chip.tiles, self._chip.core_array, random)
+            self._chip.core["any_input"] = 1
 
     @property
     def chip(self) -> Chip:
@@ -227,7 +255,8 @@ class Accelerator:
     def liftable(self) -> bool:
         """Whether programs may be lifted (``darwinn_sim.lifting``): nothing is asked for that needs
         a run of each input."""
-        plain = not (self.strict or self.dma_only or self.hazards) and self.schedule is None
+        looked_at = self.strict or self.dma_only or self.hazards or self.any_input is not None
+        plain = not looked_at and self.schedule is None
         return plain and isinstance(self.engine, ModelEngine)
 
     @property
@@ -310,12 +339,19 @@ class Accelerator:
             # Shadows are a part of marks, and go through the memory of the host too.
             self._memory.follow()
         request = self._driver.prepare(executable, inputs)
+        if self.any_input is not None:
+            fill_any(request, self._inputs)
         before = self.chip.contents() if self.strict else None
         try:
             result, unknown = self._execute(run, request, as_far_as_it_goes)
             if unknown is not None and before is not None:
                 text = self._doubt(unknown, run.origin(), before, executable, inputs, result)
                 result = replace(result, warnings=(text,))
+        except UninitialisedRead as error:
+            if self.chip.hazards:
+                self.unwritten = self._checked.unwritten(self.chip.core, str(error))
+            self.power_up()
+            raise
         except BaseException:
             # The chip hangs as it is: whoever wants to go on needs a new one.
             self.power_up()
@@ -365,7 +401,7 @@ class Accelerator:
         known = known_outputs(request) if run.observer.wanted.marking is not None else {}
         if not stopped and self._driver.poll():
             unknown = unknown_output(request)
-        if unknown is not None and not self.strict:
+        if unknown is not None and not self.strict and self.any_input is None:
             self.chip.core["uninitialised"] += unknown.number
         statistics = run.statistics()
         result = RunResult(
@@ -406,6 +442,7 @@ class Accelerator:
             again, _ = self._execute(run, self._driver.prepare(executable, inputs), False)
             differing = differing_output(executable, result.outputs, again.outputs)
             if differing is not None:
+                self.chip.restore(after)
                 raise UninitialisedRead(
                     f"elements of output {differing.name!r}{origin}",
                     differing.first,

@@ -59,7 +59,7 @@ class Darwinn:
         schedules: int = 0,
         schedule_seed: int | None = None,
         chip_only: bool = False,
-        hazards: bool = False,
+        hazards: bool | None = None,
         strict: bool = True,
         assumptions: bool = True,
         require_reference: bool = False,

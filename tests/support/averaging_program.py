@@ -152,6 +152,7 @@ def operations() -> list[Operation]:
             {
                 "tile_fence_valid": 0xFFFF,
                 "tile_fence_count": 1,
+                "reset_tile_fences": 0xFFFF,
                 "expected": [0, 0, 0, 0, 0, 1, 0, 0, 0],
                 "expected_valid": 1 << 5,
                 "wait_idle": 31,

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from darwinn_sim.host.buffers import Request, batches_of, layer_bytes
 
+_DESTINATIONS = (Description.BASE_ADDRESS_OUTPUT_ACTIVATION, Description.BASE_ADDRESS_SCRATCH)
+
 
 class Elements(NamedTuple):
     """Elements of the output ``name``: the row-major index of the first, and how many there are."""
@@ -35,6 +37,18 @@ def unknown_output(request: Request) -> Elements | None:
             if found is not None:
                 return found
     return None
+
+
+def fill_any(request: Request, random: np.random.Generator) -> None:
+    """Before a run for any input: random inputs, of which nothing is known, nor of destinations."""
+    for buffer, mapped in request.buffers.items():
+        known = mapped.region.payload_known
+        is_input = buffer.desc == Description.BASE_ADDRESS_INPUT_ACTIVATION
+        if is_input:
+            payload = mapped.region.payload
+            payload[:] = random.integers(0, 256, payload.size, np.uint8)
+        if known is not None and (is_input or buffer.desc in _DESTINATIONS):
+            known[:] = False
 
 
 def known_outputs(request: Request) -> dict[str, bytes]:

@@ -38,6 +38,17 @@ ALL_BITS = np.uint32(0xFFFFFFFF)
 MESH_LINKS = 4
 """Mesh units of a tile; each has two sides."""
 
+NARROW, WIDE, SCALE_BIAS, TABLE, OUTPUT = range(5)
+MEMORY_NAMES = (
+    "narrow memory",
+    "wide memory",
+    "scale/bias buffer",
+    "function table",
+    "output to the host",
+)
+"""Where an operand was that nothing had written: ``Core.origin_memory``, and its name. Of the
+output it is not known any more what it was copied from."""
+
 IDLE = -1
 """``current`` of a unit that executes nothing."""
 
@@ -231,7 +242,8 @@ class Core(Record, align=True):
     as many slots of the last one have ``computed`` from data what ``results`` say.
     ``output_pending``: bytes have left the FIFO but not yet reached the host. ``input[0]`` is the
     parameter stream, ``input[1]`` the activation stream. ``pc`` counts bundles through all chunks
-    of the executable.
+    of the executable. A run for ``any_input`` computes random functions of data
+    (``units.any_function``): what is computed counts as unwritten, and its use as a fault.
     """
 
     registers: Annotated[NDArray[np.uint32], chip.SCALAR_REGISTERS]
@@ -271,6 +283,7 @@ class Core(Record, align=True):
     work: int
     work_limit: int
     strict: int
+    any_input: int
     random: np.uint64
     fault: int
     fault_pc: int
@@ -279,6 +292,7 @@ class Core(Record, align=True):
     uninitialised: int
     origin_pc: int
     origin_tile: int
+    origin_memory: int
     origin_address: int
     iterations: int
     rows_sent: int
@@ -346,18 +360,20 @@ def fail(core: Core, fault: int, pc: int, tile: int, address: int) -> None:
 
 @inner
 def uninitialised(core: Core, fault_pc: int, tile: int, address: int) -> None:
-    """Count a use of an element that nothing has written; in strict mode it is a fault."""
+    """Count a use of an element that nothing has written; in strict mode it is a fault, and in a
+    run for any input."""
     core.uninitialised += 1
-    if core.strict:
+    if core.strict or core.any_input:
         fail(core, FAULT_UNINITIALISED, fault_pc, tile, address)
 
 
 @inner
-def originates(core: Core, pc: int, tile: int, address: int) -> None:
+def originates(core: Core, pc: int, tile: int, memory: int, address: int) -> None:
     """Remember the first operand that nothing has written: where to look for the cause."""
     if core.origin_pc < 0:
         core.origin_pc = pc
         core.origin_tile = tile
+        core.origin_memory = memory
         core.origin_address = address
 
 

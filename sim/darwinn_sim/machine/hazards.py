@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+import numpy as np
 from darwinn_formats.brief import brief
 
 from darwinn_sim import chip
@@ -29,13 +30,15 @@ _MOST_PROGRAMS = 1 << 31 - _PROGRAM_BITS
 
 
 class Kind(StrEnum):
-    """What was done after what: to a word, or to a flag, which fences load and others count."""
+    """What was done after what: to a word, or to a flag, which fences load and others count; a read
+    of a word that nothing has written."""
 
     READ_AFTER_WRITE = "read after write"
     WRITE_AFTER_WRITE = "write after write"
     WRITE_AFTER_READ = "write after read"
     COUNT_AFTER_LOAD = "count after load"
     LOAD_AFTER_COUNT = "load after count"
+    READ_OF_UNWRITTEN = "read of unwritten"
 
 
 _KINDS = {
@@ -82,6 +85,10 @@ class Access:
         return f"{self.instruction} at pc {self.pc}{chunk}" if self.instruction else "that one"
 
 
+NOBODY = Access("", -1, -1, -1, "nobody", -1, -1)
+"""In the place of who has written a word that nothing has written."""
+
+
 @dataclass(frozen=True)
 class Hazard:
     """Two accesses of ``word`` of ``memory`` (-1: it has none, as a flag) that nothing orders;
@@ -90,6 +97,9 @@ class Hazard:
     ``kind`` says what was done after what, ``missing`` what would order them, and ``words`` how
     often the two instructions met in such a way. ``file`` holds the program, where programs of
     several run, each on its chip.
+
+    Of a read of what nothing has written ``second`` is who reads, ``first`` is empty, and
+    ``missing`` says what follows from it.
     """
 
     kind: Kind
@@ -104,6 +114,8 @@ class Hazard:
     def __str__(self) -> str:
         of_file = f"{self.file}: " if self.file else ""
         where = f"{self.memory}, word {self.word}" if self.word >= 0 else self.memory
+        if self.kind is Kind.READ_OF_UNWRITTEN:
+            return f"{of_file}{self.second} reads what nothing has written, {where}: {self.missing}"
         one, other = (self.second, self.first) if self.too_early else (self.first, self.second)
         why = f"{self.missing} would; {self.kind}, {where}"
         return f"{of_file}nothing orders {one} before {other}: {why}"
@@ -155,6 +167,27 @@ class CheckedPrograms:
             if len(self._overlaps) < clocks.MOST_FOUND:
                 self._overlaps.setdefault(pair, overlap)
 
+    def unwritten(self, core: state.Core, error: str) -> Hazard:
+        """The read of what nothing has written that has ended a program, by the first operand."""
+        tile, pc = int(core["origin_tile"]), int(core["origin_pc"])
+        memory, word = "host memory", -1
+        if core["fault"] == state.FAULT_UNINITIALISED:
+            # The scalar core uses it, wherever it comes from.
+            memory, tile, pc = "register or predicate", -1, int(core["fault_pc"])
+        elif pc >= 0:
+            memory = state.MEMORY_NAMES[int(core["origin_memory"])]
+            if tile >= 0:
+                memory, word = f"{memory} of tile {tile}", int(core["origin_address"]) // 4
+        access = self._access_at(core, pc, tile) if pc >= 0 else NOBODY
+        return Hazard(Kind.READ_OF_UNWRITTEN, memory, word, NOBODY, access, error, 1)
+
+    def _access_at(self, core: state.Core, pc: int, tile: int) -> Access:
+        """The instruction that stands at a pc, of a tile's tensor unit or (-1) the scalar core."""
+        origin = int(core["clocks"]["origin"])
+        index = self._programs[origin >> _PROGRAM_BITS].at(pc)
+        unit = _CORE if tile < 0 else TileUnit.TENSOR.meaning
+        return self._access_of(tile, unit, origin + index)
+
     def hazards(self, core: state.Core) -> Hazards:
         """What the clocks of ``core`` have found since power-up."""
         records = core["clocks"]["found"][: int(core["clocks"]["pairs"])]
@@ -202,7 +235,9 @@ class CheckedPrograms:
         return Hazard(_KINDS[kind], "host memory", overlap.address, first, second, missing, 1)
 
     def _access(self, thread: int, instruction: int) -> Access:
-        tile, unit = _unit(thread)
+        return self._access_of(*_unit(thread), instruction)
+
+    def _access_of(self, tile: int, unit: str, instruction: int) -> Access:
         if instruction < 0:
             return Access("", -1, -1, -1, unit, tile, -1)
         number, index = instruction >> _PROGRAM_BITS, instruction & (1 << _PROGRAM_BITS) - 1
@@ -225,6 +260,10 @@ class _Program:
     def _layers(self) -> list[int]:
         """The first instruction of each layer."""
         return [each.first for each in layers.find(self._program.chunks)]
+
+    def at(self, pc: int) -> int:
+        """The first instruction that stands at a pc, which counts through all chunks."""
+        return int(np.flatnonzero(self._program.tables.pc == pc)[0])
 
     def instruction(self, index: int) -> tuple[str, int, int, int]:
         """Name, chunk, pc in it, and layer of an instruction."""

@@ -11,7 +11,6 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import OutputFunction, TileUnit
 from darwinn_sim.kernel import clocks, order, state
 from darwinn_sim.kernel.compiled import inner, part, unchecked
-from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters
 from darwinn_sim.units.tensor_shadow import mark
 
@@ -77,7 +76,7 @@ def function(
 def scaled_sums(
     core: state.Core, tile: state.Tile, unit: state.Unit, parameters: Parameters, lanes: int
 ) -> None:
-    """float32 of the biased int32 sums, times the scales, clipped: into ``unit.scaled``."""
+    """float32 of the biased int32 sums, times the scales: into ``unit.scaled``."""
     sums, scaled = unit.accumulator, unit.scaled
     half = scale_half(unit, parameters)
     if parameters.apply_bias:
@@ -95,8 +94,6 @@ def scaled_sums(
         _scale_each(scaled, scales, scale, lanes)
     else:
         _scale(scaled, scale, lanes)
-    if parameters.opcode != INTERPOLATE:
-        clip(scaled, parameters.low_clip, parameters.high_clip, lanes)
 
 
 @unchecked
@@ -153,7 +150,8 @@ def _check_scale_bias(
     if core.strict:
         for lane in range(lanes):
             if tile.scale_bias_written[first + lane] != state.WRITTEN:
-                mark(core, tile, unit, parameters, lane, 4 * (first + lane))
+                at = 4 * (first + lane)
+                mark(core, tile, unit, parameters, lane, state.SCALE_BIAS, at)
 
 
 @part

@@ -433,7 +433,7 @@ def push_output(
     Bytes that follow from unwritten ones are no fault here: the host may have no use for them.
     """
     if written != state.WRITTEN:
-        state.originates(core, pc, -1, core.output.length)
+        state.originates(core, pc, -1, state.OUTPUT, core.output.length)
     order.writes(core, thread, clocks.OUTPUT_TAIL, False)
     fifo = core.output
     for k in range(4):

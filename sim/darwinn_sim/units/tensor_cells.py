@@ -41,7 +41,7 @@ def start_sum(
         copy(unit.lane_written, 0, tile.wide_written, base, lanes)
         return
     unit.accumulator[:lanes] = _LEAST if parameters.opcode == MAXIMUM else np.int32(0)
-    unit.lane_written[:lanes] = state.WRITTEN
+    unit.lane_written[:lanes] = np.uint32(0) if core.any_input else state.WRITTEN
 
 
 @part

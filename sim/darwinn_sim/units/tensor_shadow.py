@@ -40,7 +40,7 @@ def check_operands(
             for lane in range(lanes if granules[i] else 0):
                 address = (operands[i] + lane) & NARROW_MASK
                 if not tile.narrow_written.view(np.uint8)[address]:
-                    mark(core, tile, unit, parameters, lane, address)
+                    mark(core, tile, unit, parameters, lane, state.NARROW, address)
             continue
         if parameters.opcode != MAC:
             for k in range(values_of(parameters, granules[i])):
@@ -83,7 +83,7 @@ def _check_product(
         base = plane_base(core, tile, parameters, plane)
         for lane in range(lanes):
             if parameters.load_parameter_zero_point or values[base + 4 * lane] != zero_point:
-                mark(core, tile, unit, parameters, lane, operand + size * k)
+                mark(core, tile, unit, parameters, lane, state.NARROW, operand + size * k)
 
 
 @inner
@@ -97,7 +97,7 @@ def _check_wide(
 ) -> None:
     where = plane_base(core, tile, parameters, plane) + 4 * lane
     if not tile.wide_written.view(np.uint8)[where]:
-        mark(core, tile, unit, parameters, lane, where)
+        mark(core, tile, unit, parameters, lane, state.WIDE, where)
 
 
 @inner
@@ -107,8 +107,9 @@ def mark(
     unit: state.Unit,
     parameters: Parameters,
     lane: int,
+    memory: int,
     address: int,
 ) -> None:
     """Mark a lane's result as unwritten, and remember the first operand that led to one."""
     unit.lane_written[lane] = 0
-    state.originates(core, parameters.pc, tile.number, address)
+    state.originates(core, parameters.pc, tile.number, memory, address)

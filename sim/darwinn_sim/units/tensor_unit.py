@@ -25,12 +25,14 @@ from darwinn_sim.units import (
     observation,
     tensor_products,
 )
+from darwinn_sim.units.any_function import any_results, is_exact
 from darwinn_sim.units.marks import Marks, Sweep
 from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.observation import Observation
 from darwinn_sim.units.output_stage import (
     OUTPUT_16BIT,
     TABLE,
+    clip,
     function,
     pack_results,
     round_results,
@@ -324,10 +326,15 @@ def _compute_results(
 ) -> None:
     """Results of the sums: into ``unit.rounded``."""
     scaled_sums(core, tile, unit, parameters, lanes)
+    if core.any_input and not is_exact(parameters):
+        any_results(tile, unit, parameters, lanes)
+        return
+    if parameters.opcode != INTERPOLATE:
+        clip(unit.scaled, parameters.low_clip, parameters.high_clip, lanes)
     if parameters.function & TABLE:
         if core.strict and not tile.table_written:
             for lane in range(lanes):
-                mark(core, tile, unit, parameters, lane, 0)
+                mark(core, tile, unit, parameters, lane, state.TABLE, 0)
         for lane in range(lanes):
             unit.scaled[lane] = function(
                 tile.coefficient, tile.lower_bound, parameters, unit.scaled[lane]

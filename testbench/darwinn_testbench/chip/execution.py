@@ -7,7 +7,7 @@ import io
 import os
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,14 @@ from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.array_files import member_name
 from darwinn_testbench.chip.cpu_operators import named_operators
-from darwinn_testbench.chip.hazards import Hazards, check_hazards
+from darwinn_testbench.chip.hazards import (
+    AFTER_A_FAULT,
+    LEFT_OUT,
+    MOST_GIVEN,
+    STOPPED,
+    Hazards,
+    check_hazards,
+)
 from darwinn_testbench.chip.inputs import (
     Inputs,
     Origin,
@@ -125,7 +132,7 @@ def run(
     schedules: int = 0,
     schedule_seed: int | None = None,
     chip_only: bool = False,
-    hazards: bool = False,
+    hazards: bool | None = None,
     strict: bool = False,
     assumptions: bool = True,
     progress: ProgressCallback = silent,
@@ -138,9 +145,9 @@ def run(
     are the further segments of a :class:`Pipeline`, in their order; the rows are then the results
     of the whole. ``schedules`` random legal orders of the chip's units follow, the first with the
     seed ``schedule_seed`` (``seed`` by default): a result that differs is a RACE
-    (``schedules.Schedules``, in the figures). With ``hazards`` accesses that nothing orders are
-    looked for (``hazards.Hazards``, in the figures): HAZARD. Without ``assumptions`` assumed
-    values are refused.
+    (``schedules.Schedules``, in the figures). Accesses that nothing orders are looked for unless
+    ``hazards`` is False (``hazards.Hazards``, in the figures): HAZARD. Without ``assumptions``
+    assumed values are refused.
 
     A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
 
@@ -164,6 +171,7 @@ def run(
     used: int | None = None
     done: list[Inferred] = []
     again: list[Schedules | Hazards] = []
+    judges = hazards is not False and until is None
     fault: SimulationError | None = None
     start = seed if schedule_seed is None else schedule_seed
     begin = time.perf_counter()
@@ -187,20 +195,19 @@ def run(
             seconds = sum(segment.seconds for segment in segments)
             cpu_seconds += sum(segment.cpu_seconds for segment in segments)
             results = pipeline.results(segments)
-            if schedules or hazards:
+            if schedules or (judges and len(done) < MOST_GIVEN):
                 done.append(Inferred(tensors, pipeline.sent(segments)))
             rows += [
                 run_row(number, name, tensor, seconds, origin_of(sets, number))
                 for name, tensor in results.items()
             ]
-        if schedules:
-            again.append(check_schedules(pipeline, done, schedules, start, progress))
-        if hazards:
-            again.append(check_hazards(pipeline, [each.inputs for each in done], progress))
+        again += _again(pipeline, done, schedules, start, judges=judges, progress=progress)
     except SimulationError as error:
         fault = error
         if schedules and len(done) < len(sets) and (last := faulted(error, sets[len(done)])):
             again = [check_schedules(pipeline, [*done, *last], schedules, start, progress)]
+    if fault is not None or not judges:
+        again.append(_why_not(hazards, fault))
     return Report(
         command="run",
         file=bound.file,
@@ -243,6 +250,28 @@ def _note(first: Segment) -> str:
         return f"the whole model, on the CPU: {named_operators(first.operators)}"
     model = first.sessions[0].model
     return "; ".join(filter(None, (model.note, model.alone)))
+
+
+def _again(
+    pipeline: Pipeline,
+    done: Sequence[Inferred],
+    schedules: int,
+    seed: int,
+    *,
+    judges: bool,
+    progress: ProgressCallback,
+) -> Iterator[Schedules | Hazards]:
+    """What comes of the program in other orders."""
+    if schedules:
+        yield check_schedules(pipeline, done, schedules, seed, progress)
+    if judges:
+        yield check_hazards(pipeline, [each.inputs for each in done], progress)
+
+
+def _why_not(hazards: bool | None, fault: SimulationError | None) -> Hazards:
+    if hazards is False:
+        return LEFT_OUT
+    return STOPPED if fault is None else AFTER_A_FAULT
 
 
 _FIGURES = {Schedules: "schedules", Hazards: "hazards"}

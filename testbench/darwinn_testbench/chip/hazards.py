@@ -1,7 +1,9 @@
 """Hazards: accesses to memories of the chip that nothing in the program orders.
 
-The inferences are made again with a checker beside the chip (``darwinn_sim.machine.hazards``). It
-finds what another timing of the units could change even where no schedule that was tried does.
+They are looked for by a checker beside the chip (``darwinn_sim.machine.hazards``). It finds what
+another timing of the units could change even where no schedule that was tried does. What it finds
+is that of every input, and is kept (:mod:`any_timing`, :mod:`kept_timing`). Where data decide which
+way the program goes, it is judged for the inputs that are given, as they are made again.
 """
 
 from __future__ import annotations
@@ -9,34 +11,61 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from darwinn_formats.brief import brief
-from darwinn_sim.accelerator import Accelerator, compile_kernels
+from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.hazards import Hazard
 from darwinn_sim.machine.hazards import Hazards as Found
 
+from darwinn_testbench.chip import kept_timing
+from darwinn_testbench.chip.any_timing import (
+    ENOUGH,
+    TOO_LONG,
+    Judged,
+    accelerators_of,
+    judge,
+    power_up,
+)
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.report import Verdict, counted, one_line
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
+MOST_GIVEN = 8
+"""Of inputs for which alone a program can be judged, the first are kept, and judged."""
+
+
+class Judgement(StrEnum):
+    """Whether hazards were looked for."""
+
+    JUDGED = "judged"
+    KEPT = "kept from before"
+    NOT_JUDGED = "not judged"
+
 
 @brief
 @dataclass(frozen=True)
 class Hazards:
-    """What was found in ``inferences`` inferences, parameters included.
+    """What was found, parameters included, and for which inputs that holds.
 
-    ``redundant`` are writes that nothing orders, but that leave the word as it is. ``more``
-    accesses are not listed. A ``fault`` ended the check.
+    ``every_input``: for all of them; ``only`` names what was judged for the inputs of this run
+    alone, of which ``inferences`` were made again. ``redundant`` are writes that nothing orders,
+    but that leave the word as it is. ``more`` accesses are not listed. A ``fault`` ended the check.
+    ``reason`` says why nothing was ``judged``.
     """
 
-    inferences: int
-    seconds: float
+    inferences: int = 0
+    seconds: float = 0.0
     found: tuple[Hazard, ...] = ()
     redundant: tuple[Hazard, ...] = ()
     more: int = 0
     fault: str = ""
+    judged: Judgement = Judgement.JUDGED
+    reason: str = ""
+    every_input: bool = True
+    only: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -45,13 +74,33 @@ class Hazards:
 
     def __str__(self) -> str:
         number = len(self.found)
+        if self.judged is Judgement.NOT_JUDGED:
+            # Of a fault, or a run that was stopped, the report says enough.
+            return f"hazards not judged: {self.reason}" if self.reason == _OPTION else ""
         if self.fault:
             return f"check of hazards: {self.fault}"
         if not number:
-            return "no hazards"
+            return f"no hazards{self._limits}"
         counted_text = counted(number, "hazard") + (" or more" if self.more else "")
         advice = "; mend the first one first: later ones often follow from it"
-        return f"{counted_text}: {self.found[0]}{advice if number > 1 else ''}"
+        return f"{counted_text}: {self.found[0]}{advice if number > 1 else ''}{self._limits}"
+
+    @property
+    def _limits(self) -> str:
+        return f"; judged for this input only: {'; '.join(self.only)}" if self.only else ""
+
+
+_OPTION = "--no-hazards"
+
+
+def not_judged(reason: str) -> Hazards:
+    """The record where nothing was judged, with the reason."""
+    return Hazards(judged=Judgement.NOT_JUDGED, reason=reason, every_input=False)
+
+
+LEFT_OUT = not_judged(_OPTION)
+AFTER_A_FAULT = not_judged("the run ended in a fault")
+STOPPED = not_judged("the run was stopped before its end")
 
 
 _MOST_LINES = 10
@@ -77,21 +126,59 @@ def hazard_lines(hazards: Hazards | None) -> list[str]:
     return lines
 
 
-_ENOUGH = 0.4
-"""Share of the clocks after which they begin anew, between two inferences."""
-
-
 def check_hazards(
-    pipeline: Pipeline, done: Sequence[TensorMap], progress: ProgressCallback = silent
+    pipeline: Pipeline,
+    done: Sequence[TensorMap],
+    progress: ProgressCallback = silent,
+    *,
+    alone: Pipeline | None = None,
+) -> Hazards:
+    """Judge the models of a pipeline, or take what was judged before.
+
+    Where data decide which way a program goes, the inferences of the first inputs ``done`` are
+    made again: of the pipeline, or of the part ``alone`` that they are inputs of. The chips are
+    powered up if anything is judged.
+    """
+    begin = time.perf_counter()
+    known = kept_timing.kept(pipeline)
+    judged = known or judge(pipeline, progress)
+    if known is None:
+        kept_timing.keep(pipeline, judged)
+    if judged.depends:
+        return _of_given(alone or pipeline, done[:MOST_GIVEN], judged, progress, begin)
+    return replace(
+        _told(pipeline, [judged.found]),
+        seconds=time.perf_counter() - begin,
+        fault=judged.fault,
+        judged=Judgement.JUDGED if known is None else Judgement.KEPT,
+        every_input=not judged.only,
+        only=judged.only,
+    )
+
+
+def _told(pipeline: Pipeline, seen: Sequence[Sequence[Found]]) -> Hazards:
+    """All that was found, of several with the names of files."""
+    told = [_named(pipeline, each) for each in seen]
+    return Hazards(
+        found=_each_once([[each.found for each in found] for found in told]),
+        redundant=_each_once([[each.redundant for each in found] for found in told]),
+        more=sum(each.more for found in told for each in found),
+    )
+
+
+def _of_given(
+    pipeline: Pipeline,
+    done: Sequence[TensorMap],
+    judged: Judged,
+    progress: ProgressCallback,
+    begin: float,
 ) -> Hazards:
     """Make the inferences of inputs ``done`` again, parameters included, and look for hazards.
 
     The chips are powered up before and after, and in between where the clocks run out.
     """
-    begin = time.perf_counter()
-    progress("hazards: kernels of their own are compiled, once", 0, len(done))
     compile_kernels(hazards=True)
-    _power_up(pipeline, hazards=True)
+    _look(pipeline, hazards=True)
     fault = ""
     seen: list[list[Found]] = []
     try:
@@ -100,32 +187,36 @@ def check_hazards(
             pipeline.infer(inputs)
             now = _found(pipeline)
             if max(each.used for each in now) >= 1:
-                fault = "an inference is too long to be checked to its end"
-            elif max(each.used for each in now) > _ENOUGH:
+                fault = TOO_LONG
+            elif max(each.used for each in now) > ENOUGH:
                 seen.append(now)
-                _power_up(pipeline, hazards=True)
+                _look(pipeline, hazards=True)
     except SimulationError as error:
         fault = one_line(error)
     seen.append(_found(pipeline))
-    _power_up(pipeline, hazards=False)
-    return Hazards(
-        len(done),
-        time.perf_counter() - begin,
-        _each_once([[each.found for each in found] for found in seen]),
-        _each_once([[each.redundant for each in found] for found in seen]),
-        sum(each.more for found in seen for each in found),
-        fault,
+    _look(pipeline, hazards=False)
+    return replace(
+        _told(pipeline, seen),
+        inferences=len(done),
+        seconds=time.perf_counter() - begin,
+        fault=fault,
+        every_input=False,
+        only=(judged.depends,),
     )
 
 
 def _found(pipeline: Pipeline) -> list[Found]:
-    """What each chip has found since it was powered up; of several with the names of files."""
+    """What each chip has found since it was powered up."""
+    return [accelerator.found_hazards() for accelerator in accelerators_of(pipeline)]
+
+
+def _named(pipeline: Pipeline, found: Sequence[Found]) -> list[Found]:
+    """What chips have found, of several with the names of files."""
     files = _files(pipeline)
-    found = [accelerator.found_hazards() for accelerator in _accelerators(pipeline)]
-    return found if len(set(files)) == 1 else list(map(_named, found, files))
+    return list(found) if len(set(files)) == 1 else list(map(_with_file, found, files))
 
 
-def _named(found: Found, file: str) -> Found:
+def _with_file(found: Found, file: str) -> Found:
     named, redundant = (
         tuple(replace(each, file=file) for each in hazards)
         for hazards in (found.found, found.redundant)
@@ -144,17 +235,10 @@ def _each_once(found: Sequence[Sequence[Sequence[Hazard]]]) -> tuple[Hazard, ...
     return tuple(kept.values())
 
 
-def _power_up(pipeline: Pipeline, *, hazards: bool) -> None:
-    for accelerator in _accelerators(pipeline):
+def _look(pipeline: Pipeline, *, hazards: bool) -> None:
+    for accelerator in accelerators_of(pipeline):
         accelerator.hazards = hazards
-        accelerator.power_up()
-    for segment in pipeline.segments:
-        segment.reset_states()
-
-
-def _accelerators(pipeline: Pipeline) -> list[Accelerator]:
-    """The chips, of which models may share one."""
-    return list({id(each.accelerator): each.accelerator for each in pipeline.sessions}.values())
+    power_up(pipeline)
 
 
 def _files(pipeline: Pipeline) -> list[str]:

@@ -69,7 +69,7 @@ class Device:
             strict=strict, seed=seed, assumptions=assumptions
         )
         self.lock = threading.RLock()
-        self._preloads = preloads
+        self.preloads = tuple(preloads)
         self._power_ups = 0
         self._token: int | None = None
         self._cached: list[Executable] = []
@@ -83,7 +83,7 @@ class Device:
         if self._power_ups != self.accelerator.power_ups:
             self._power_ups = self.accelerator.power_ups
             self._token = None
-            for preload in self._preloads:
+            for preload in self.preloads:
                 preload.apply(self.accelerator)
         if self._token != model.token:
             self._token, self._cached = model.token, []

@@ -76,11 +76,12 @@ Schedules = Annotated[
     ),
 ]
 Hazards = Annotated[
-    bool,
+    bool | None,
     option(
-        "--hazards",
-        "Make the inferences again and look for accesses to the chip's memories that no flag, "
-        "fence or queue orders (hazard, exit code 1). The first use compiles for a minute, once.",
+        "--hazards/--no-hazards",
+        "Whether to look for accesses to the chip's memories that no flag, fence or queue orders "
+        "(hazard, exit code 1), for every input: by default. What is found of a program is kept; "
+        "the first use of all compiles for a minute, once.",
     ),
 ]
 ScheduleSeed = Annotated[

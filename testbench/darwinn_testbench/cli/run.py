@@ -145,7 +145,7 @@ def command(
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
     chip_only: options.ChipOnly = False,
-    hazards: options.Hazards = False,
+    hazards: options.Hazards = None,
     strict: options.Strict = False,
     no_assumptions: options.NoAssumptions = False,
     engine: options.RunEngine = Engine.MODEL,

@@ -26,8 +26,9 @@ Parts = Annotated[
     argument(
         "PART...",
         "function: what the chip computes (run, verify and most others); time: how long it takes "
-        "(cycles, profile, report); hazards: for --hazards; lifted: many inputs at once. All by "
-        "default, which takes about three minutes of processor time.",
+        "(cycles, profile, report); hazards: a first verify or run of a program; "
+        "lifted: many inputs at once. All by default, which takes about three minutes of "
+        "processor time.",
     ),
 ]
 

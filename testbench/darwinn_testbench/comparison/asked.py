@@ -44,7 +44,7 @@ class Asked:
     schedules: int
     schedule_seed: int | None
     chip_only: bool
-    hazards: bool
+    hazards: bool | None
     strict: bool
     layers: bool
     localise: bool

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
-from darwinn_testbench.chip.hazards import Hazards, check_hazards
+from darwinn_testbench.chip.hazards import AFTER_A_FAULT, LEFT_OUT, Hazards, check_hazards
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.schedules import Schedules, check_schedules
 from darwinn_testbench.comparison.asked import Asked
@@ -136,18 +136,23 @@ class Check(ABC):
 
     def reorder(self, progress: ProgressCallback, fault: Exception | None = None) -> None:
         """Make the inferences of the chip again, in other orders of its units or with an eye on
-        hazards, if that was asked. After a ``fault`` there is nothing to do unless it is the
+        hazards, as far as that was asked. After a ``fault`` there is nothing to do unless it is the
         chip's and may depend on the order."""
         asked, device = self.asked, self._device
-        if device is None or not device.done or (fault and not device.done[-1].fault):
+        if device is None:
+            return
+        if fault is not None or asked.hazards is False:
+            self.hazards = LEFT_OUT if asked.hazards is False else AFTER_A_FAULT
+        if not device.done or (fault and not device.done[-1].fault):
             return
         pipeline = Pipeline([device.session])
         if asked.schedules:
             seed = asked.seed if asked.schedule_seed is None else asked.schedule_seed
             self.schedules = check_schedules(pipeline, device.done, asked.schedules, seed, progress)
-        if asked.hazards and fault is None:
+        if self.hazards is None:
             inputs = [each.inputs for each in device.done]
-            self.hazards = check_hazards(pipeline, inputs, progress)
+            everything = Pipeline([device.segment])
+            self.hazards = check_hazards(everything, inputs, progress, alone=pipeline)
 
     def report(self, seconds: float, fault: Exception | None) -> Report[OutputRow]:
         """What all calls came to; a fault ended them."""

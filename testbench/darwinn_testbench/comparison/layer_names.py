@@ -95,6 +95,7 @@ def found_tensors(
         runs=1,
         chip_only=True,
         layers=True,
+        hazards=False,
         assumptions=assumptions,
         progress=progress,
     )

@@ -23,6 +23,7 @@ from darwinn_sim.machine.examine import Tap as ChipTap
 from darwinn_sim.machine.examine import TappedBytes
 
 from darwinn_testbench.chip.dma_check import DmaFigures, dma_figures
+from darwinn_testbench.chip.hazards import MOST_GIVEN
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model
 from darwinn_testbench.chip.pipeline import Segment
@@ -62,7 +63,8 @@ class DeviceProgram:
     """A compiled model on a chip, the simulated one or the one in RTL (``protocol.Reference``).
 
     ``dma`` is what was moved, against its hints; ``label`` is what the chip is called in it.
-    ``done`` are its inferences, if they are to be made again. With ``whole`` inputs and outputs are
+    ``done`` are its inferences, the first ``most_done`` of them (None: all), if they are to be made
+    again. With ``whole`` inputs and outputs are
     those of the whole model, of which this is the chip's part; ``given`` is what the chip was given
     in the last inference. ``ends`` are those of the compiled graph, whole or not.
     """
@@ -74,6 +76,7 @@ class DeviceProgram:
     dma: list[DmaFigures] = field(default_factory=list)
     label: str = ""
     done: list[Inferred] | None = None
+    most_done: int | None = None
     whole: WholeModel | None = None
     ends: GraphEnds = NO_GRAPH
     given: TensorMap = field(default_factory=dict)
@@ -164,7 +167,7 @@ class DeviceProgram:
             if self.done is not None:
                 self.done += faulted(error, given)
             raise
-        if self.done is not None:
+        if self.done is not None and (self.most_done is None or len(self.done) < self.most_done):
             self.done.append(Inferred(given, found.outputs))
         return found
 
@@ -336,9 +339,10 @@ def open_device(asked: Asked) -> DeviceProgram:
     bounds = bind_file(file, asked.companions)
     bound = choose_model(bounds, asked.model)
     session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
-    again = asked.schedules or asked.hazards
+    again = asked.schedules or asked.hazards is not False
     ends = NO_GRAPH if file.shell is None else ends_of(file.shell)
     device = DeviceProgram(bound, session, done=[] if again else None, ends=ends)
+    device.most_done = None if asked.schedules else MOST_GIVEN
     if not asked.chip_only and bound.on_cpu:
         device.whole = whole_of(source, file, bounds, session, device.in_whole)
     return device

@@ -53,7 +53,7 @@ def verify(
     schedules: int = 0,
     schedule_seed: int | None = None,
     chip_only: bool = False,
-    hazards: bool = False,
+    hazards: bool | None = None,
     strict: bool = False,
     layers: bool = False,
     localise: bool = False,
@@ -100,8 +100,8 @@ def verify(
         schedule_seed: seed of the first of them, the next has one more; by default ``seed``.
         chip_only: leave out the operators of a compiled model that the CPU runs; otherwise their
             outputs are rows as well (docs/whole-models.md).
-        hazards: make the inferences again and look for accesses to the chip's memories that nothing
-            orders; there is one: HAZARD (``chip.hazards``, in the figures).
+        hazards: look for accesses to the chip's memories that nothing orders, unless this is False;
+            there is one: HAZARD (``chip.hazards``, in the figures).
         strict: reading memory that nothing has written is a fault.
         layers: also compare what each layer leaves in the tiles with the chip's arithmetic; the
             rows (``layers.check.TensorRow``) are in the figures under ``tensors``.

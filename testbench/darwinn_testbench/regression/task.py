@@ -152,7 +152,7 @@ def command_of(task: Task) -> str:
     words = [word for name, value in given if value is not None for word in (name, str(value))]
     set_flags = (
         ("--chip-only", case.chip_only),
-        ("--hazards", case.hazards),
+        ("--no-hazards", not case.hazards),
         ("--strict", case.strict),
         ("--require-reference", case.require_reference),
         ("--no-assumptions", not case.assumptions),
@@ -199,7 +199,7 @@ def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
         inputs_kind=case.inputs_kind,
         schedules=case.schedules,
         chip_only=case.chip_only,
-        hazards=case.hazards,
+        hazards=None if case.hazards else False,
         strict=case.strict,
         assumptions=case.assumptions,
         require_reference=case.require_reference,

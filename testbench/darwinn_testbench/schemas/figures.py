@@ -323,6 +323,7 @@ class Surveyed(_Assumed):
     taken_from_journal: int
     seed: int
     runs: int | None
+    hazards: bool
     strict: bool
     chip: str
     seconds: float

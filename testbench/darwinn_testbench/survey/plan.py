@@ -169,6 +169,7 @@ def _task(row: SurveyRow, options: Options, hashes: dict[str, str]) -> Task:
         companions=row.companions,
         model=row.model,
         runs=options.runs,
+        hazards=options.hazards,
         strict=options.strict,
         assumptions=options.assumptions,
         chip_only=options.chip_only,

@@ -74,6 +74,7 @@ def survey(
             "taken_from_journal": known,
             "seed": options.seed,
             "runs": options.runs,
+            "hazards": options.hazards,
             "strict": options.strict,
             "chip": DEFAULT_CHIP,
             "seconds": round(sum(row.seconds for row in rows), 3),

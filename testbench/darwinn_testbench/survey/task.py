@@ -134,6 +134,7 @@ class Options:
     references: bool = True
     seed: int = 0
     runs: int | None = None
+    hazards: bool = True
     strict: bool = False
     assumptions: bool = True
     require_reference: bool = False
@@ -257,6 +258,7 @@ class PipelineTask(_RowTask):
             then=self.row.companions,
             seed=options.seed,
             runs=options.runs,
+            hazards=None if options.hazards else False,
             strict=options.strict,
             assumptions=options.assumptions,
             chip_only=options.chip_only,
@@ -275,6 +277,7 @@ class PipelineTask(_RowTask):
         words = [word for each in self.row.companions for word in ("--then", each)]
         words += ["--seed", str(options.seed)]
         words += [] if options.runs is None else ["--runs", str(options.runs)]
+        words += [] if options.hazards else ["--no-hazards"]
         words += ["--strict"] if options.strict else []
         words += [] if options.assumptions else ["--no-assumptions"]
         words += ["--chip-only"] if options.chip_only else []

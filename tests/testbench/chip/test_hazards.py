@@ -11,9 +11,10 @@ import pytest
 from darwinn_formats.darwinn import Package, dump, load
 from darwinn_sim.kernel import clocks
 from darwinn_sim.machine.examine import StopPoint
-from darwinn_testbench.chip import hazards
+from darwinn_testbench.chip import hazards, kept_timing
+from darwinn_testbench.chip.any_timing import Judged
 from darwinn_testbench.chip.execution import run
-from darwinn_testbench.chip.hazards import Hazards, hazard_lines
+from darwinn_testbench.chip.hazards import Hazards, Judgement, hazard_lines
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
@@ -22,6 +23,13 @@ from darwinn_testbench.pytest_plugin import Darwinn
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.report import Report, Verdict
 from program_faults import Change, Kind, Mutation, mutated_model, programs_of
+
+
+@pytest.fixture(autouse=True)
+def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept from test to test."""
+    monkeypatch.setattr(kept_timing, "CACHES", tmp_path / "caches")
+
 
 HAZARDOUS = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))
 """The infeed waits for the first unit of the input, and not for the others; in the fixed order all
@@ -45,7 +53,7 @@ def test_samples_have_none(network: Any) -> None:
     report = verify(model, uncompiled(network), strict=True, hazards=True)
     assert report.verdict is Verdict.PASS, report.headline
     assert report.headline.endswith("; no hazards")
-    assert (found(report).inferences, found(report).found, found(report).fault) == (5, (), "")
+    assert (found(report).every_input, found(report).found, found(report).fault) == (True, (), "")
 
 
 def test_a_weak_watcher_is_a_hazard_although_the_bytes_are_right() -> None:
@@ -63,7 +71,7 @@ def test_schedules_and_hazards_together() -> None:
 
 
 def test_a_fault_of_the_check_is_no_pass() -> None:
-    """In strict mode the tensor unit may not read the row before it is there."""
+    """The tensor unit may not read the row before it is there."""
     program = sample.changed("TensorSum", watcher_valid=[0] * 6)
     report = run(sample.package(program), hazards=True)
     assert report.verdict is Verdict.HAZARD
@@ -72,9 +80,10 @@ def test_a_fault_of_the_check_is_no_pass() -> None:
 def test_clocks_begin_anew_before_they_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """With clocks that are nearly used up after each inference, what one has is found, once; what
     is between two inferences is not."""
-    expected = found(run(HAZARDOUS, runs=1, hazards=True)).found
-    monkeypatch.setattr(hazards, "_ENOUGH", 0.0)
-    again = found(run(HAZARDOUS, runs=3, hazards=True))
+    monkeypatch.setattr(hazards, "judge", lambda *_: Judged(depends="it"))
+    expected = found(run(HAZARDOUS, runs=1)).found
+    monkeypatch.setattr(hazards, "ENOUGH", 0.0)
+    again = found(run(HAZARDOUS, runs=3))
     assert [(each.first, each.second) for each in again.found] == [
         (each.first, each.second) for each in expected
     ]
@@ -87,9 +96,13 @@ def test_an_inference_that_is_too_long_is_no_pass(monkeypatch: pytest.MonkeyPatc
     assert report.verdict is Verdict.HAZARD and "too long" in report.headline
 
 
-def test_without_the_option_nothing_is_said_of_them() -> None:
-    assert "hazards" not in verify(HAZARDOUS, runs=1).figures
-    assert "hazards" not in run(HAZARDOUS).figures
+def test_what_is_left_out_is_said() -> None:
+    for report in (verify(HAZARDOUS, runs=1, hazards=False), run(HAZARDOUS, hazards=False)):
+        assert not report.verdict.failed
+        assert found(report) == Hazards(
+            judged=Judgement.NOT_JUDGED, reason="--no-hazards", every_input=False
+        )
+        assert report.headline.endswith("hazards not judged: --no-hazards")
 
 
 def test_a_stopped_run_is_refused() -> None:
@@ -199,21 +212,24 @@ def test_the_command(command: str, tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("tasks_performed_here")
-def test_a_manifest_asks_for_hazards(tmp_path: Path) -> None:
+def test_a_manifest_looks_for_hazards_unless_it_says_so(tmp_path: Path) -> None:
     for name, data in {"hazardous": HAZARDOUS, "ordered": ORDERED}.items():
         (tmp_path / f"{name}.package").write_bytes(data)
     manifest = tmp_path / "manifest.toml"
-    manifest.write_text('[[case]]\nfile = "*.package"\nruns = 1\nhazards = true\n')
+    manifest.write_text('[[case]]\nfile = "*.package"\nruns = 1\n')
     rows = {row.name: row for row in regress(manifest, tmp_path / "out", jobs=1).rows}
     assert rows["hazardous"].verdict is Verdict.HAZARD and MISSING in rows["hazardous"].message
-    assert "--hazards" in rows["hazardous"].command
     assert rows["ordered"].verdict is Verdict.RAN
+    manifest.write_text('[[case]]\nfile = "hazardous.package"\nruns = 1\nhazards = false\n')
+    (left_out,) = regress(manifest, tmp_path / "out", jobs=1).rows
+    assert left_out.verdict is Verdict.RAN and "--no-hazards" in left_out.command
 
 
 def test_the_fixture_fails_a_test(tmp_path: Path) -> None:
     fixture = Darwinn(tmp_path, 0, [])
     for name, data in {"hazardous": HAZARDOUS, "ordered": ORDERED}.items():
         (tmp_path / f"{name}.package").write_bytes(data)
-    fixture.verify("ordered.package", runs=1, hazards=True)
+    fixture.verify("ordered.package", runs=1)
     with pytest.raises(pytest.fail.Exception, match=r"hazard: .*nothing orders PopInput"):
-        fixture.verify("hazardous.package", runs=1, hazards=True)
+        fixture.verify("hazardous.package", runs=1)
+    fixture.verify("hazardous.package", runs=1, hazards=False)
