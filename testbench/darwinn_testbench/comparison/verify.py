@@ -52,6 +52,7 @@ def verify(
     inputs_kind: Sequence[str] = (),
     schedules: int = 0,
     schedule_seed: int | None = None,
+    anyway: bool = False,
     chip_only: bool = False,
     hazards: bool = False,
     strict: bool = False,
@@ -98,6 +99,8 @@ def verify(
         schedules: how many random legal orders of the chip's units to make the inferences in again;
             a result that differs is a RACE (``chip.schedules``, in the figures).
         schedule_seed: seed of the first of them, the next has one more; by default ``seed``.
+        anyway: compare with a ``.tflite`` reference that is not the model before compilation all the
+            same; the figures then say under ``warnings`` what is another.
         chip_only: leave out the operators of a compiled model that the CPU runs; otherwise their
             outputs are rows as well (docs/whole-models.md).
         hazards: make the inferences again and look for accesses to the chip's memories that nothing
@@ -142,6 +145,7 @@ def verify(
         inputs_kind=inputs_kind,
         schedules=schedules,
         schedule_seed=schedule_seed,
+        anyway=anyway,
         chip_only=chip_only,
         hazards=hazards,
         strict=strict,

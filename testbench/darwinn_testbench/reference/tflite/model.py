@@ -34,12 +34,14 @@ class LayerTensor:
 
     The tensor of a state is a variable: the chip is given it and returns it at every inference.
     ``difference`` says how layer and tensor disagree ("" if they agree): the executable was then
-    compiled from another model.
+    compiled from another model. ``comparable`` says whether they can be compared all the same: they
+    have the same type and size.
     """
 
     layer: Layer
     tensor: NetworkTensor
     difference: str
+    comparable: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +94,13 @@ class CpuModel:
         tensor = self.network.tensor(layer.name)
         if tensor is None:
             raise ModelError(self.file, f"no tensor is called {layer.name!r} as the layer is")
-        return LayerTensor(layer, tensor, _difference(layer, tensor))
+        form = _other_form(layer, tensor)
+        return LayerTensor(
+            layer, tensor, form or _other_quantisation(layer, tensor), comparable=not form
+        )
 
 
-def _difference(layer: Layer, tensor: NetworkTensor) -> str:
+def _other_form(layer: Layer, tensor: NetworkTensor) -> str:
     try:
         dtype = dtype_of(layer)
     except FormatError as fault:
@@ -105,6 +110,10 @@ def _difference(layer: Layer, tensor: NetworkTensor) -> str:
         return f"the layer is {dtype}, the tensor {tensor.dtype}"
     if elements != tensor.size:
         return f"the layer has {elements} elements, the tensor {tensor.size}"
+    return ""
+
+
+def _other_quantisation(layer: Layer, tensor: NetworkTensor) -> str:
     if layer.numerics is None or not tensor.quantised:
         return ""
     scale = np.float32(layer.numerics.dequantization_factor)
