@@ -44,6 +44,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.remarked import remarked
 from darwinn_testbench.report.result import PYTHON_ONLY
 
 
@@ -109,6 +110,7 @@ class TapFigures:
     data: AnyArray = field(repr=False, metadata=PYTHON_ONLY)
 
 
+@remarked
 def run(
     source: Source,
     inputs: Inputs = None,

@@ -27,7 +27,6 @@ from darwinn_testbench.layers.kinds import Facts, facts_of
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.reference.tflite.stored_weights import (
-    LEAST_SHARE,
     LayerShare,
     weight_groups,
 )

@@ -29,8 +29,10 @@ from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Report
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.remarked import remarked
 
 
+@remarked
 def verify(
     source: Source,
     reference: Source | Reference | None = None,
@@ -99,8 +101,8 @@ def verify(
         schedules: how many random legal orders of the chip's units to make the inferences in again;
             a result that differs is a RACE (``chip.schedules``, in the figures).
         schedule_seed: seed of the first of them, the next has one more; by default ``seed``.
-        anyway: compare with a ``.tflite`` reference that is not the model before compilation all the
-            same; the figures then say under ``warnings`` what is another.
+        anyway: compare with a ``.tflite`` reference even if it is not the model before compilation;
+            the figures then say under ``warnings`` what differs.
         chip_only: leave out the operators of a compiled model that the CPU runs; otherwise their
             outputs are rows as well (docs/whole-models.md).
         hazards: make the inferences again and look for accesses to the chip's memories that nothing

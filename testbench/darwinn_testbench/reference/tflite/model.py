@@ -16,6 +16,7 @@ from darwinn_formats import tflite
 from darwinn_formats.darwinn import DataType, Executable, Layer, dtype_of
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, name_of
+from darwinn_formats.remarks import remarks_name
 
 from darwinn_testbench.errors import ModelError
 from darwinn_testbench.reference.tflite.call import CompilerChoices
@@ -68,7 +69,8 @@ class CpuModel:
         file, data = name_of(path), content_of(path)
         choices = None if executable is None else compiler_choices(executable)
         try:
-            return cls(file, data, network(tflite.load(data), file), choices)
+            with remarks_name(file):
+                return cls(file, data, network(tflite.load(data), file), choices)
         except FormatError as fault:
             raise fault.with_file(file) from None
 
