@@ -38,8 +38,6 @@ moves them more, and another order of rounding less."""
 
 _MULTIPLIER = BY_NAME["TensorMac"].opcode
 _FIELDS = ("activation_zero_point", "output_zero_point", "output_scale", "use_scales")
-_FEW_SCALES = 4
-"""Different scales of the channels of a layer, below which one changed bit would say too much."""
 _CHANNELS = 4
 """Channels whose scales are compared to know the ratio of all."""
 _LEAST_VOTES = 0.5
@@ -68,8 +66,6 @@ class HeldStages:
     def scales_of(self, stage: ExpectedStage) -> LayerShare:
         """How many of the different scales of the channels are among the parameters."""
         words = np.unique(stage.factor.view(np.uint32))
-        if len(words) < _FEW_SCALES:
-            return LayerShare(stage.operator, 0, 0)
         return LayerShare(stage.operator, len(words), self._stored.count(words[:, None]))
 
 
@@ -140,7 +136,7 @@ class HeldLayers:
         count = min(len(held), len(expected))
         if not count:
             return None
-        ratios = held[:count] / expected[:count]
+        ratios: Factor = (held[:count] / expected[:count]).astype(np.float32)
         usable = np.isfinite(ratios).all() and ratios[0] > 0 and same_factors(ratios, ratios[:1])
         return float(ratios[0]) if usable else None
 

@@ -6,7 +6,7 @@ Their order is the compiler's, so that the only question is whether a value is t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -16,7 +16,7 @@ from darwinn_testbench.policy import AnyArray
 
 WORD_BYTES = 4
 
-Keys = NDArray[np.uint64] | NDArray[np.uint32]
+Keys = NDArray[np.unsignedinteger[Any]]
 Places = NDArray[np.intp]
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
