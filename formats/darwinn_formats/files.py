@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from darwinn_formats.errors import FormatError
+from darwinn_formats.remarks import remarks_name
 
 MAX_FILE_BYTES = 1 << 30
 """Bytes of the largest file that is read: half of what a flatbuffer can address."""
@@ -57,11 +58,15 @@ def read_once(source: Source) -> bytes:
 
 @contextmanager
 def errors_name(source: Source) -> Iterator[None]:
-    """Errors of the format that arise within name the file, unless it is bytes without a name."""
+    """Errors of the format that arise within name the file, unless it is bytes without a name; so
+    do remarks.
+    """
+    is_named = not isinstance(source, bytes) or isinstance(source, Content)
     try:
-        yield
+        with remarks_name(name_of(source) if is_named else ""):
+            yield
     except FormatError as error:
-        if isinstance(source, bytes) and not isinstance(source, Content):
+        if not is_named:
             raise
         raise error.with_file(name_of(source)) from None
 

@@ -212,7 +212,12 @@ class Nested(Reference):
         verify_outer(position, 0)
         view.charge(position, 0, 16 * OBJECT_MEMORY)
         start, end = view.extent(position)
-        nested_view = TableView(view.buffer[start:end], view.base + start, view.budget)
+        nested_view = TableView(
+            view.buffer[start:end],
+            view.base + start,
+            view.budget,
+            is_aligned=view.is_aligned,
+        )
         nested_view.verify_root(self.target(), depth)
         view.nested[position] = nested_view
 

@@ -18,6 +18,7 @@ from darwinn_formats.flatbuffer.encoding import (
 from darwinn_formats.flatbuffer.plan import Plan, plan_of
 from darwinn_formats.flatbuffer.schema import schema_of
 from darwinn_formats.flatbuffer.view import Budget, View
+from darwinn_formats.remarks import remark
 
 T = TypeVar("T")
 
@@ -32,8 +33,16 @@ class TableView(View):
 
     __slots__ = ("plans",)
 
-    def __init__(self, buffer: memoryview, base: int, budget: Budget, prefix: int = 0) -> None:
-        super().__init__(buffer, base, budget, prefix)
+    def __init__(
+        self,
+        buffer: memoryview,
+        base: int,
+        budget: Budget,
+        prefix: int = 0,
+        *,
+        is_aligned: bool = False,
+    ) -> None:
+        super().__init__(buffer, base, budget, prefix, is_aligned=is_aligned)
         self.plans: dict[tuple[int, type[Any]], Plan] = {}
 
     def verify_root(self, target: type[Any], depth: int) -> None:
@@ -48,6 +57,12 @@ class TableView(View):
             found = bytes(self.buffer[4:8])
             raise self.fault(4, f"file identifier {found!r} is not {identifier!r}")
         self.verify_table(target, self.target(0), depth)
+        if self.unaligned:
+            vectors = f"vector{'s' * (self.unaligned > 1)} of {target.__name__}"
+            remark(
+                f"8-byte elements are aligned to 4 bytes only, in {self.unaligned} {vectors}: "
+                "accepted, as its runtime does"
+            )
 
     def verify_table(self, target: type[Any], position: int, depth: int) -> None:
         """Check a table and everything that it refers to."""
@@ -154,6 +169,7 @@ def verify(
     budget: Budget | None = None,
     depth: int = 0,
     prefix: int = 0,
+    is_aligned: bool = False,
 ) -> Verified[T]:
     """Check a whole flatbuffer.
 
@@ -164,11 +180,20 @@ def verify(
         budget: budget of the file, when the data is a part of it.
         depth: how many tables of the file already enclose the data.
         prefix: bytes of a size prefix before the data: alignments count from its start.
+        is_aligned: refuse vectors of 8-byte elements that are aligned to 4 bytes only, as the
+            verifier of flatcc does; that of FlatBuffers' C++ library does not look at elements.
+            They are otherwise remarked upon (``darwinn_formats.remarks``).
 
     Raises:
         FormatError: with offset and field, at the first fault.
     """
-    view = TableView(memoryview(data).toreadonly(), base, budget or Budget(len(data)), prefix)
+    view = TableView(
+        memoryview(data).toreadonly(),
+        base,
+        budget or Budget(len(data)),
+        prefix,
+        is_aligned=is_aligned,
+    )
     try:
         view.verify_root(root, depth)
     except FormatError as error:

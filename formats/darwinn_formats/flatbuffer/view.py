@@ -34,17 +34,30 @@ class View(ABC):
     """One flatbuffer: its bytes, and where they start in the file.
 
     ``prefix`` is how many bytes before the flatbuffer its writer aligned: with a size prefix,
-    alignments count from there.
+    alignments count from there. ``unaligned`` counts the vectors whose elements are not aligned,
+    which are an error if the flatbuffer ``is_aligned``. Nested ones are views of their own.
     """
 
-    __slots__ = ("base", "budget", "buffer", "length", "nested", "prefix")
+    __slots__ = (
+        *("base", "budget", "buffer", "is_aligned", "length", "nested", "prefix", "unaligned"),
+    )
 
-    def __init__(self, buffer: memoryview, base: int, budget: Budget, prefix: int = 0) -> None:
+    def __init__(
+        self,
+        buffer: memoryview,
+        base: int,
+        budget: Budget,
+        prefix: int = 0,
+        *,
+        is_aligned: bool = False,
+    ) -> None:
         self.buffer = buffer
         self.length = len(buffer)
         self.base = base
         self.budget = budget
         self.prefix = prefix
+        self.is_aligned = is_aligned
+        self.unaligned = 0
         self.nested: dict[int, View] = {}
 
     def fault(self, position: int, reason: str, field: str = "") -> FormatError:
@@ -90,7 +103,10 @@ class View(ABC):
                 position, f"vector of {count} elements of {size} bytes ends after data"
             )
         if count and (start + self.prefix) % alignment:
-            raise self.fault(start, f"elements are not aligned to {alignment} bytes")
+            # The length is aligned to 4 bytes, and so are the elements.
+            if self.is_aligned:
+                raise self.fault(start, f"elements are not aligned to {alignment} bytes")
+            self.unaligned += 1
         self.charge(position, U32.size + count * size, OBJECT_MEMORY + count * memory)
 
     def verify_blob(self, position: int, memory: int) -> None:

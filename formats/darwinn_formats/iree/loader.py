@@ -94,6 +94,7 @@ def _load_module(data: memoryview, base: int, budget: Budget, nesting: int) -> M
         base=base + container.start,
         budget=budget,
         prefix=SIZE_PREFIX,
+        is_aligned=True,
     ).read()
     try:
         return _module(definition, container, data, base, budget, nesting)

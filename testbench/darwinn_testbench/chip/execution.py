@@ -51,6 +51,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.remarked import remarked
 from darwinn_testbench.report.result import PYTHON_ONLY
 
 
@@ -116,6 +117,7 @@ class TapFigures:
     data: AnyArray = field(repr=False, metadata=PYTHON_ONLY)
 
 
+@remarked
 def run(
     source: Source,
     inputs: Inputs = None,

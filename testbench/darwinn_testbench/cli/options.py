@@ -92,6 +92,14 @@ ScheduleSeed = Annotated[
         min=0,
     ),
 ]
+Anyway = Annotated[
+    bool,
+    option(
+        "--anyway",
+        "Compare with a .tflite reference even if FILE was compiled from another model: of other "
+        "weights, biases, scales or zero points.",
+    ),
+]
 ChipOnly = Annotated[
     bool,
     option(

@@ -96,6 +96,7 @@ def command(
     companions: options.FurtherFiles = None,
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
+    anyway: options.Anyway = False,
     chip_only: options.ChipOnly = False,
     hazards: options.Hazards = None,
     strict: options.Strict = False,
@@ -148,7 +149,7 @@ def command(
     source = options.source_of(file)
     is_program = format_of(source) is not None
     if between_programs(source, reference, expected):
-        options.only_for("compiled models with a .tflite reference", layers=layers)
+        options.only_for("compiled models with a .tflite reference", layers=layers, anyway=anyway)
         options.no_rtl(engine)
     else:
         options.only_for(
@@ -192,6 +193,7 @@ def command(
             inputs_kind=inputs_kind or (),
             schedules=schedules,
             schedule_seed=schedule_seed,
+            anyway=anyway,
             chip_only=chip_only,
             hazards=hazards,
             strict=strict,

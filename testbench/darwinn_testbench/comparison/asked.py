@@ -43,6 +43,7 @@ class Asked:
     inputs_kind: Sequence[str]
     schedules: int
     schedule_seed: int | None
+    anyway: bool
     chip_only: bool
     hazards: bool | None
     strict: bool

@@ -84,7 +84,9 @@ class ChipCheck(Check):
         self.tapped = asked.layers or asked.localise
         self.references: References | None = None
         if isinstance(asked.reference, bytes | str | os.PathLike):
-            self.references = References(asked.reference, bound, asked.maps, self.device.ends)
+            self.references = References(
+                asked.reference, bound, asked.maps, self.device.ends, anyway=asked.anyway
+            )
         elif self.tapped:
             raise InputError(
                 "layers are compared with the model before compilation: give --reference"
@@ -111,6 +113,8 @@ class ChipCheck(Check):
         self.operators: list[Sequence[OperatorRecord]] = []
         self.functions = FunctionTables()
         self.warnings: list[str] = []
+        if self.references is not None:
+            self.warnings += self.references.differences
         self.whole = None if whole is None else WholeJudge(asked, whole, self.references)
 
     def begin(self, progress: ProgressCallback) -> None:

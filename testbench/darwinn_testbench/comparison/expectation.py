@@ -16,6 +16,7 @@ from darwinn_formats.files import Source
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
 from darwinn_testbench.chip.whole import NO_GRAPH, GraphEnds
+from darwinn_testbench.comparison.another_model import Twin
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import Coverage, LiteRtParts
 from darwinn_testbench.comparison.pairing import parse_maps
@@ -26,10 +27,6 @@ from darwinn_testbench.layers.taken_tensors import TakenTensor
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, TensorValues
 from darwinn_testbench.reference.tflite.model import CpuModel
-from darwinn_testbench.reference.tflite.stored_weights import LayerShare, layer_shares
-
-_MOST_NAMED = 3
-"""Layers of other weights that a message names."""
 
 
 class References:
@@ -40,6 +37,8 @@ class References:
     graph, which operators on the CPU may be at. Of its tensors, ``outputs`` are those that the chip
     sends, by port name, ``inputs`` what it is given, ``on_chip`` what it
     computes; ``groups`` are those of the same bytes; ``parts`` runs parts of it in LiteRT.
+    ``anyway`` compares with another model than the compiled one was compiled from; ``differences``
+    then says what is another.
 
     Raises:
         FormatError, ModelError: the model is not valid, or of a kind that no reference reads.
@@ -53,8 +52,12 @@ class References:
         bound: BoundModel,
         maps: Sequence[str] = (),
         ends: GraphEnds = NO_GRAPH,
+        *,
+        anyway: bool = False,
     ) -> None:
         refuse_compiled(path)
+        self.anyway = anyway
+        self.differences: list[str] = []
         self.cpu = CpuModel.load(path, bound.compiled.inference)
         network = self.cpu.network
         self.names = _tensor_names(network, bound, ends, maps)
@@ -76,7 +79,14 @@ class References:
         self.on_chip = frozenset(tensors_on_chip(network, self.inputs, self.outputs.values()))
         self.groups = same_bytes(network)
         self.parts = LiteRtParts(self.cpu.data, network)
-        self._check_weights(bound)
+        self.twin = Twin(
+            network,
+            bound.compiled.caching,
+            bound.compiled.inference,
+            tuple(self.outputs.values()),
+            self.inputs,
+        )
+        self._note(self.twin.differences())
 
     def name(self, port: str) -> str:
         """The name that the tensor of a port has in the uncompiled graph."""
@@ -86,30 +96,25 @@ class References:
         """The tensor of an input or output; ModelError if none has its name."""
         layer = replace(compiled.layer, name=self.name(compiled.layer.name))
         (matched,) = self.cpu.match([layer])
+        if matched.difference and not matched.comparable:
+            raise InputError(f"{self._another}: {what} {compiled.port.name}: {matched.difference}")
         if matched.difference:
-            raise InputError(
-                f"{self.cpu.file} is not the model before compilation: {what} "
-                f"{compiled.port.name}: {matched.difference}"
-            )
+            self._note(f"{what} {compiled.port.name}: {matched.difference}")
         return matched.tensor.index
 
-    def _check_weights(self, bound: BoundModel) -> None:
-        differ = [each.operator for each in self.stored_weights(bound) if each.differs]
-        if differ:
-            named = ", ".join(f"{each.index} {each.name}" for each in differ[:_MOST_NAMED])
-            others = len(differ) - _MOST_NAMED
-            raise InputError(
-                f"{self.cpu.file} is not the model before compilation: weights of "
-                f"operator{'s' * (len(differ) > 1)} {named}"
-                f"{f' and {others} more' if others > 0 else ''} differ"
-            )
+    @property
+    def _another(self) -> str:
+        return f"{self.cpu.file} is not the model before compilation"
 
-    def stored_weights(self, bound: BoundModel) -> tuple[LayerShare, ...]:
-        """How much of each layer's weights the executables of ``bound`` hold."""
-        compiled = (bound.compiled.inference, bound.compiled.caching)
-        executables = [each for each in compiled if each is not None]
-        outputs = self.outputs.values()
-        return tuple(layer_shares(self.cpu.network, executables, outputs, self.inputs))
+    def _note(self, difference: str) -> None:
+        """Refuse another model, unless it is compared all the same."""
+        if not difference:
+            return
+        if not self.anyway:
+            raise InputError(
+                f"{self._another}: {difference}; `darwinn verify --anyway` compares all the same"
+            )
+        self.differences.append(f"{self._another}: {difference}")
 
     def expect(self, inputs: TensorMap, states: TensorMap) -> Expectation:
         """Every tensor of the graph for ``inputs`` (by port name), by both references.

@@ -29,8 +29,10 @@ from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Report
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.remarked import remarked
 
 
+@remarked
 def verify(
     source: Source,
     reference: Source | Reference | None = None,
@@ -52,6 +54,7 @@ def verify(
     inputs_kind: Sequence[str] = (),
     schedules: int = 0,
     schedule_seed: int | None = None,
+    anyway: bool = False,
     chip_only: bool = False,
     hazards: bool | None = None,
     strict: bool = False,
@@ -98,6 +101,8 @@ def verify(
         schedules: how many random legal orders of the chip's units to make the inferences in again;
             a result that differs is a RACE (``chip.schedules``, in the figures).
         schedule_seed: seed of the first of them, the next has one more; by default ``seed``.
+        anyway: compare with a ``.tflite`` reference even if it is not the model before compilation;
+            the figures then say under ``warnings`` what differs.
         chip_only: leave out the operators of a compiled model that the CPU runs; otherwise their
             outputs are rows as well (docs/whole-models.md).
         hazards: look for accesses to the chip's memories that nothing orders, unless this is False;
@@ -142,6 +147,7 @@ def verify(
         inputs_kind=inputs_kind,
         schedules=schedules,
         schedule_seed=schedule_seed,
+        anyway=anyway,
         chip_only=chip_only,
         hazards=hazards,
         strict=strict,

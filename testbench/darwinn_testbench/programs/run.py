@@ -40,6 +40,7 @@ from darwinn_testbench.programs.taps import Keep, ValueTaps
 from darwinn_testbench.reference.protocol import Port, Reference
 from darwinn_testbench.report import Report, Verdict, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.remarked import remarked
 
 _OPEN_SIZE = 1
 """Size that random inputs take in a dimension that the program leaves open."""
@@ -48,6 +49,7 @@ _OPEN_SIZE = 1
 _MACHINE_CODE = "machine code, which the original runtime has executed"
 
 
+@remarked
 def run_program(
     source: Source,
     inputs: Inputs = None,

@@ -151,6 +151,7 @@ def command_of(task: Task) -> str:
     )
     words = [word for name, value in given if value is not None for word in (name, str(value))]
     set_flags = (
+        ("--anyway", case.anyway),
         ("--chip-only", case.chip_only),
         ("--no-hazards", not case.hazards),
         ("--strict", case.strict),
@@ -198,6 +199,7 @@ def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
         runs=case.runs,
         inputs_kind=case.inputs_kind,
         schedules=case.schedules,
+        anyway=case.anyway,
         chip_only=case.chip_only,
         hazards=None if case.hazards else False,
         strict=case.strict,

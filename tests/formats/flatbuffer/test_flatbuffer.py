@@ -12,6 +12,7 @@ import flatbuffers
 import pytest
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
+from darwinn_formats.remarks import listening, remarks_name
 
 
 class Colour(IntEnum):
@@ -223,7 +224,7 @@ def test_each_fault_is_refused_where_it_is(
     assert caught.value.field.replace("[", r"\[").replace("]", r"\]") == field
 
 
-def test_misaligned_fields_and_elements_are_refused() -> None:
+def test_misaligned_fields_are_refused() -> None:
     data = fb.write(Root(wide=1))
     places = places_of(data)
     # A table with an 8-byte field, moved by 4 bytes together with the data around it.
@@ -231,12 +232,25 @@ def test_misaligned_fields_and_elements_are_refused() -> None:
     struct.pack_into("<I4s", moved, 0, places["root"] + 4, b"TEST")
     with pytest.raises(FormatError, match=r"Root\.wide: field is not aligned to 8 bytes"):
         fb.read(bytes(moved), Root)
+
+
+def test_elements_that_are_aligned_to_4_only_are_remarked_upon_or_refused() -> None:
     data = fb.write(Root(numbers=(1, 2)))
     places = places_of(data)
     moved = bytearray(b"\0\0\0\0" + data)
     struct.pack_into("<I4s", moved, 0, places["root"] + 4, b"TEST")
+    with listening() as remarks, remarks_name("moved"):
+        assert fb.read(bytes(moved), Root) == Root(numbers=(1, 2))
+        assert fb.read(bytes(moved), Root) == Root(numbers=(1, 2))
+    assert remarks == [
+        "moved: 8-byte elements are aligned to 4 bytes only, in 1 vector of Root: accepted, as its "
+        "runtime does"
+    ]
+    with listening() as remarks:
+        fb.read(data, Root)
+    assert not remarks
     with pytest.raises(FormatError, match=r"Root\.numbers: elements are not aligned to 8 bytes"):
-        fb.read(bytes(moved), Root)
+        fb.verify(bytes(moved), Root, is_aligned=True)
 
 
 def test_required_tables() -> None:

@@ -16,6 +16,7 @@ from darwinn_formats import tflite
 from darwinn_formats.darwinn import DataType, Executable, Layer, dtype_of
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, name_of
+from darwinn_formats.remarks import remarks_name
 
 from darwinn_testbench.errors import ModelError
 from darwinn_testbench.reference.tflite.call import CompilerChoices
@@ -34,12 +35,14 @@ class LayerTensor:
 
     The tensor of a state is a variable: the chip is given it and returns it at every inference.
     ``difference`` says how layer and tensor disagree ("" if they agree): the executable was then
-    compiled from another model.
+    compiled from another model. ``comparable`` says whether they can be compared all the same: they
+    have the same type and size.
     """
 
     layer: Layer
     tensor: NetworkTensor
     difference: str
+    comparable: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,8 @@ class CpuModel:
         file, data = name_of(path), content_of(path)
         choices = None if executable is None else compiler_choices(executable)
         try:
-            return cls(file, data, network(tflite.load(data), file), choices)
+            with remarks_name(file):
+                return cls(file, data, network(tflite.load(data), file), choices)
         except FormatError as fault:
             raise fault.with_file(file) from None
 
@@ -92,10 +96,13 @@ class CpuModel:
         tensor = self.network.tensor(layer.name)
         if tensor is None:
             raise ModelError(self.file, f"no tensor is called {layer.name!r} as the layer is")
-        return LayerTensor(layer, tensor, _difference(layer, tensor))
+        form = _other_form(layer, tensor)
+        return LayerTensor(
+            layer, tensor, form or _other_quantisation(layer, tensor), comparable=not form
+        )
 
 
-def _difference(layer: Layer, tensor: NetworkTensor) -> str:
+def _other_form(layer: Layer, tensor: NetworkTensor) -> str:
     try:
         dtype = dtype_of(layer)
     except FormatError as fault:
@@ -105,6 +112,10 @@ def _difference(layer: Layer, tensor: NetworkTensor) -> str:
         return f"the layer is {dtype}, the tensor {tensor.dtype}"
     if elements != tensor.size:
         return f"the layer has {elements} elements, the tensor {tensor.size}"
+    return ""
+
+
+def _other_quantisation(layer: Layer, tensor: NetworkTensor) -> str:
     if layer.numerics is None or not tensor.quantised:
         return ""
     scale = np.float32(layer.numerics.dequantization_factor)

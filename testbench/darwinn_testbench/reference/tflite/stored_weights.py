@@ -13,27 +13,24 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from darwinn_formats.darwinn import Executable
-from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.layers import window_axes
 from darwinn_testbench.reference.tflite.output_stage import NotComputableError
+from darwinn_testbench.reference.tflite.stored_words import StoredWords
 
 LEAST_SHARE = 0.25
 """Of the groups looked for in a layer. All of a genuine layer's are there, of another training run
 almost none; a changed weight or damaged parameters are a mismatch of bytes."""
 
-_LEAST_GROUPS = 16
-"""Different groups, below which nothing is said of a layer."""
+LEAST_GROUPS = 16
+"""Different groups or values, below which nothing is said of a layer."""
 _MOST_GROUPS = 300
 _MOST_LOOKED_AT = 4096
 _GROUP = 4
 _SIGN_BIT = np.uint8(0x80)
 _RENAMING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "QUANTIZE"})
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,66 +48,22 @@ class LayerShare:
 
 
 def layer_shares(
-    network: Network,
-    executables: Iterable[Executable],
-    outputs: Collection[int],
-    inputs: Collection[int],
+    network: Network, stored: StoredWords, operators: Iterable[Operator]
 ) -> Iterator[LayerShare]:
-    """The layers of ``network`` between tensors of the chip whose weights can be looked for.
+    """Those of ``operators`` whose weights can be looked for.
 
     None where the executables have less parameters than a layer has weights: they are incomplete,
     which says nothing of the model.
     """
-    stored = _Stored(executables)
-    for operator in _between(network, outputs, inputs):
-        groups = _groups(network, operator)
+    for operator in operators:
+        groups = weight_groups(network, operator)
         if groups.size > stored.size:
             continue
-        if len(groups) >= _LEAST_GROUPS:
+        if len(groups) >= LEAST_GROUPS:
             yield LayerShare(operator, len(groups), stored.count(groups))
 
 
-class _Stored:
-    """What the parameters of executables hold at places that a group can be at."""
-
-    def __init__(self, executables: Iterable[Executable]) -> None:
-        words = [
-            np.frombuffer(each.parameters, np.uint8)[: len(each.parameters) // 4 * 4].view("<u4")
-            for each in executables
-        ]
-        self._words = words
-        self.size = sum(each.nbytes for each in words)
-        self._sorted: dict[int, Words] = {}
-
-    def count(self, groups: AnyArray) -> int:
-        """How many of ``groups``, rows of the same number of bytes, are there."""
-        size = groups.shape[1]
-        if size not in self._sorted:
-            parts = [_keys(each, size // 4) for each in self._words] or [np.zeros(0, np.uint32)]
-            self._sorted[size] = np.sort(np.concatenate(parts))
-        stored = self._sorted[size]
-        if not stored.size:
-            return 0
-        wanted = _keys(np.ascontiguousarray(groups).reshape(-1).view("<u4"), size // 4)
-        wanted = wanted[:: size // 4]
-        places = np.searchsorted(stored, wanted).clip(max=stored.size - 1)
-        return int(np.count_nonzero(stored[places] == wanted))
-
-
-def _keys(words: AnyArray, length: int) -> Words:
-    """A number for each run of ``length`` words, equal for equal runs."""
-    multiplier = np.uint64(0x9E3779B97F4A7C15)
-    count = max(len(words) - length + 1, 0)
-    if length == 1:
-        return words
-    keys: Words = np.zeros(count, np.uint64)
-    for place in range(length):
-        keys *= multiplier
-        keys += words[place : place + count]
-    return keys
-
-
-def _groups(network: Network, operator: Operator) -> AnyArray:
+def weight_groups(network: Network, operator: Operator) -> AnyArray:
     """Rows of bytes as the chip holds them: those furthest from the middle, the least likely to be
     there by chance. None for a layer whose form in the parameters is not known.
     """
@@ -189,9 +142,9 @@ _FORMS = {
 }
 
 
-def _between(
+def operators_between(
     network: Network, outputs: Collection[int], inputs: Collection[int]
-) -> Iterator[Operator]:
+) -> tuple[Operator, ...]:
     """Operators that tensors ``outputs`` are computed by, back to ``inputs``, in their order."""
     needed = set(outputs)
     found = []
@@ -200,4 +153,4 @@ def _between(
         if made:
             found.append(operator)
             needed.update(operator.inputs)
-    return reversed(found)
+    return tuple(reversed(found))

@@ -1,0 +1,30 @@
+"""Remarks of the files that a report is made from become its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from darwinn_formats.remarks import listening
+
+from darwinn_testbench.report.result import Report, Row
+
+P = ParamSpec("P")
+RowKind = TypeVar("RowKind", bound=Row)
+
+
+def remarked(make: Callable[P, Report[RowKind]]) -> Callable[P, Report[RowKind]]:
+    """``make``, whose report says under ``warnings`` what there was to remark of the files."""
+
+    @wraps(make)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Report[RowKind]:
+        with listening() as remarks:
+            report = make(*args, **kwargs)
+        if not remarks:
+            return report
+        warnings = [*report.figures.get("warnings", ()), *remarks]
+        return replace(report, figures={**report.figures, "warnings": warnings})
+
+    return made
