@@ -76,6 +76,9 @@ class CompilerChoices:
     ``unclipped`` are the factors of the program's instructions that bound nothing: early compilers
     write pools and means so, of which the low byte is then kept.
 
+    ``stages`` are pairs of factors: of an instruction that keeps unbounded sums in 16 bits, and of
+    the next, which adds them up. Large means are made so, one axis after the other.
+
     ``steps`` are those of the program's interpolating instructions, in 1/128 pixel.
     """
 
@@ -83,6 +86,7 @@ class CompilerChoices:
     functions: Mapping[str, tuple[ScaledFunction, ...]] = field(default_factory=dict)
     softmax: SoftmaxFunctions | None = None
     unclipped: frozenset[float] = frozenset()
+    stages: frozenset[tuple[float, float]] = frozenset()
     steps: frozenset[int] = frozenset()
 
     def levels(self, name: str, real: AnyArray, output: NetworkTensor) -> NDArray[np.int64]:

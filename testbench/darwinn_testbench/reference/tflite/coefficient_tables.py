@@ -31,7 +31,7 @@ _TABLE = BY_NAME["CoefficientTable"].opcode
 _INTERPOLATION = BY_NAME["TensorInterpolate"].opcode
 _MULTIPLIER = BY_NAME["TensorMac"].opcode
 _USERS = tuple(BY_NAME[name].opcode for name in ("TensorMac", "TensorSum"))
-_TABLE_FUNCTION, _RANGE_REDUCTION = 1, 2
+_TABLE_FUNCTION, _RANGE_REDUCTION, _OUTPUT_16_BITS = 1, 2, 4
 """Bits of the field `function` of a tensor instruction."""
 
 _SEGMENTS = 8
@@ -110,6 +110,7 @@ def compiler_choices(executable: Executable) -> CompilerChoices:
         functions={name: tuple(each) for name, each in functions.items()},
         softmax=_softmax(tables),
         unclipped=_unclipped(executable),
+        stages=_stages(executable),
         steps=_steps(executable),
     )
 
@@ -133,6 +134,21 @@ def _unclipped(executable: Executable) -> frozenset[float]:
             factors = _float32(columns["output_scale"])
             found |= set(factors[np.isposinf(_float32(columns["high_clip"]))].tolist())
     return frozenset(found - {1.0})
+
+
+def _stages(executable: Executable) -> frozenset[tuple[float, float]]:
+    """Factors of unbounded sums that are kept in 16 bits, each with that of the sum of them."""
+    found: set[tuple[float, float]] = set()
+    for program in _programs(executable):
+        columns = program.columns.get(_MULTIPLIER)
+        if columns is None:
+            continue
+        kept = columns["function"] == _OUTPUT_16_BITS
+        kept &= np.isposinf(_float32(columns["high_clip"]))
+        last = kept[:-1] & ~kept[1:] & (columns["activation_16bit"][1:] == 1)
+        factors = _float32(columns["output_scale"])
+        found |= set(zip(factors[:-1][last].tolist(), factors[1:][last].tolist(), strict=True))
+    return frozenset(found)
 
 
 def coefficient_tables(executable: Executable) -> Iterator[CoefficientTable]:

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.graph import NetworkTensor
 
+INT16_MAXIMUM = 2**15 - 1
 INT32_MAXIMUM = 2**31 - 1
 FLOAT32_INTEGERS = 2**24
 """float32 holds every integer up to this magnitude."""
@@ -41,6 +42,16 @@ def conversion_factor(
         unit = unit * weight_scale.astype(np.float32)
     factor: NDArray[np.float32] = unit * reciprocal(output.scale[0])
     return factor
+
+
+def averaging_factor(
+    input_scale: np.float32, output_scale: np.float32, elements: int
+) -> np.float32:
+    """Factor of a sum of ``elements`` that becomes their mean: float32(float32(s_in / s_out) / n).
+
+    Both are divisions: with equal scales nothing is left but 1 / n.
+    """
+    return np.float32(input_scale) / np.float32(output_scale) / np.float32(elements)
 
 
 def clip_bounds(output: NetworkTensor, activation: str = "NONE") -> tuple[np.float32, np.float32]:
