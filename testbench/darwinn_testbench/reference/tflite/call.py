@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.factors import Factors
 from darwinn_testbench.reference.tflite.graph import NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.output_stage import NotComputableError
+from darwinn_testbench.reference.tflite.roundings import (
+    REQUANTISATION,
+    Quantities,
+    Rounding,
+    values,
+)
 
 MAXIMUM_PRODUCTS = 2**37
 """Products of one operator, at most: bounds the time that a damaged model can take."""
@@ -76,6 +83,9 @@ class CompilerChoices:
     ``unclipped`` are the factors of the program's instructions that bound nothing: early compilers
     write pools and means so, of which the low byte is then kept.
 
+    ``factors`` are those of the program's tensor instructions. Where no public file tells two
+    rules of rounding apart, they say which of the two it is.
+
     ``stages`` are pairs of factors: of an instruction that keeps unbounded sums in 16 bits, and of
     the next, which adds them up. Large means are made so, one axis after the other.
 
@@ -86,6 +96,7 @@ class CompilerChoices:
     functions: Mapping[str, tuple[ScaledFunction, ...]] = field(default_factory=dict)
     softmax: SoftmaxFunctions | None = None
     unclipped: frozenset[float] = frozenset()
+    factors: frozenset[float] = frozenset()
     stages: frozenset[tuple[float, float]] = frozenset()
     steps: frozenset[int] = frozenset()
 
@@ -178,6 +189,28 @@ class Call:
             raise NotComputableError(f"gives shape {shape}, the output {self.outputs[0].shape}")
         if products > MAXIMUM_PRODUCTS:
             raise NotComputableError(f"{products} products, more than {MAXIMUM_PRODUCTS}")
+
+    def rounded(self, rounding: Rounding, given: Quantities) -> Factors:
+        """The factor by the rule; where no file tells it from another, the one of the program.
+
+        It is an assumption where that matters and the program holds neither.
+        """
+        by_rule = values(rounding.formula, given)
+        rivals = rounding.rivals(given)
+        if not rivals or self._holds(by_rule):
+            return by_rule
+        for rival in rivals.values():
+            if self._holds(rival):
+                return rival
+        self.assume(f"the factor is {rounding.text}, not {' or '.join(rivals)}")
+        return by_rule
+
+    def _holds(self, factors: Factors) -> bool:
+        return self.choices.factors.issuperset(factors.tolist())
+
+    def requantisation(self, operand: Operand) -> Factors:
+        """Factor from the scale of ``operand`` to the output's."""
+        return self.rounded(REQUANTISATION, Quantities(operand.scale, self.output))
 
     @property
     def activation(self) -> str:

@@ -110,6 +110,7 @@ def compiler_choices(executable: Executable) -> CompilerChoices:
         functions={name: tuple(each) for name, each in functions.items()},
         softmax=_softmax(tables),
         unclipped=_unclipped(executable),
+        factors=_factors(executable),
         stages=_stages(executable),
         steps=_steps(executable),
     )
@@ -134,6 +135,16 @@ def _unclipped(executable: Executable) -> frozenset[float]:
             factors = _float32(columns["output_scale"])
             found |= set(factors[np.isposinf(_float32(columns["high_clip"]))].tolist())
     return frozenset(found - {1.0})
+
+
+def _factors(executable: Executable) -> frozenset[float]:
+    """Factors of multiplying instructions."""
+    found: set[float] = set()
+    for program in _programs(executable):
+        columns = program.columns.get(_MULTIPLIER)
+        if columns is not None:
+            found |= set(_float32(columns["output_scale"]).tolist())
+    return frozenset(found)
 
 
 def _stages(executable: Executable) -> frozenset[tuple[float, float]]:

@@ -23,18 +23,22 @@ from darwinn_testbench.reference.tflite.call import (
     require_same_quantisation,
     usable,
 )
+from darwinn_testbench.reference.tflite.factors import (
+    Factors,
+    conversion_factor,
+    staged_factors,
+)
 from darwinn_testbench.reference.tflite.graph import MAXIMUM_ELEMENTS
 from darwinn_testbench.reference.tflite.output_stage import (
     INT16_MAXIMUM,
     INT32_MAXIMUM,
     NotComputableError,
     accumulated,
-    averaging_factor,
-    conversion_factor,
     low_bytes,
     output_stage,
     summing_dtype,
 )
+from darwinn_testbench.reference.tflite.roundings import MEAN, Quantities
 
 _BYTE_SPAN = 255
 """Greatest magnitude of a centred byte: value - zero_point of an 8-bit tensor."""
@@ -390,7 +394,7 @@ def max_pool_2d(call: Call) -> AnyArray:
 
 
 def mean(call: Call) -> AnyArray:
-    """MEAN over constant axes: the sum of the centred bytes, see :func:`averaging_factor`."""
+    """MEAN over constant axes: the sum of the centred bytes, see ``factors.averaging_factor``."""
     operand = call.operand(0)
     shape = operand.value.shape
     axes = sorted({int(axis) % len(shape) for axis in call.constant(1).reshape(-1)})
@@ -398,23 +402,18 @@ def mean(call: Call) -> AnyArray:
     if not axes or not math.prod(extents):
         raise NotComputableError("a mean of nothing")
     total = operand.centred().sum(axis=tuple(axes)).reshape(call.output.shape)
-    return _averaged(call, total, np.atleast_1d(_mean_factor(call, extents)))
+    return _averaged(call, total, _mean_factor(call, extents))
 
 
-def _mean_factor(call: Call, extents: Sequence[int]) -> np.float32:
+def _mean_factor(call: Call, extents: Sequence[int]) -> Factors:
     """The factor of the whole sum, also if the program adds up one axis after the other.
 
-    Sums of the first axis are then kept in 16 bits, in steps of float32(s_in / n): its factor is 1
-    but for the last bit, so that they stay as they are.
+    Sums of the first axis then stay as they are, if 16 bits hold them.
     """
     scale, output_scale = call.operand(0).scale, np.float32(call.output.scale[0])
     for first, second in permutations(extents) if len(extents) == _AXES_IN_STAGES else ():
-        step = scale / np.float32(first)
-        factors = (
-            averaging_factor(scale, step, first),
-            averaging_factor(step, output_scale, second),
-        )
+        factors = staged_factors(scale, output_scale, (first, second))
         stages = (float(factors[0]), float(factors[1]))
         if _BYTE_SPAN * first <= INT16_MAXIMUM and stages in call.choices.stages:
-            return factors[1]
-    return averaging_factor(scale, output_scale, math.prod(extents))
+            return np.atleast_1d(factors[1])
+    return call.rounded(MEAN, Quantities(scale, call.output, extents=tuple(extents)))

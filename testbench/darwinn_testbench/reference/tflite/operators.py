@@ -7,50 +7,21 @@ and how sure it is: docs/comparison.md.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite import constant_operands
 from darwinn_testbench.reference.tflite.call import Call, Operand, same_quantisation
-from darwinn_testbench.reference.tflite.graph import NetworkTensor
+from darwinn_testbench.reference.tflite.factors import addition_weights, conversion_factor
 from darwinn_testbench.reference.tflite.output_stage import (
     NotComputableError,
     clip_bounds,
-    conversion_factor,
     output_stage,
-    reciprocal,
 )
 from darwinn_testbench.reference.tflite.softmax import shares as softmax_shares
 
-MAXIMUM_WEIGHT = 2**15 - 1
-"""Greatest 16-bit weight that the compiler gives an operand of an addition."""
-
 # --- element by element -------------------------------------------------------------------------
-
-
-def addition_weights(
-    first_scale: np.float32, second_scale: np.float32, output: NetworkTensor
-) -> tuple[int, int, np.float32]:
-    """Weights of the two operands of an addition and the factor of their sum.
-
-    The weights are the best approximation of the ratio of the scales by a fraction of integers of
-    at most 15 bits, and the factor is float32(float32(s_a / w_a) * float32(1 / s_out)): bit for
-    bit the immediate bias and the scale field of all 36 additions of the four public networks
-    that have any.
-    """
-    ratio = Fraction(float(first_scale)) / Fraction(float(second_scale))
-    if ratio <= 1:
-        limited = ratio.limit_denominator(MAXIMUM_WEIGHT)
-        first, second = limited.numerator, limited.denominator
-    else:
-        limited = (1 / ratio).limit_denominator(MAXIMUM_WEIGHT)
-        first, second = limited.denominator, limited.numerator
-    if not first or not second:
-        raise NotComputableError(f"operands of scales {first_scale} and {second_scale}")
-    return first, second, first_scale / np.float32(first) * reciprocal(output.scale[0])
 
 
 def weighted_sum(call: Call, sign: int = 1) -> AnyArray:
@@ -85,17 +56,17 @@ def multiply(call: Call) -> AnyArray:
     return output_stage(left.centred() * right.centred(), factor, call.output, call.activation)
 
 
-def requantised(operand: Operand, output: NetworkTensor, activation: str = "NONE") -> AnyArray:
-    """Real values of ``operand`` in the quantisation of ``output``."""
-    factor: NDArray[np.float32] | np.float32 = np.float32(1)
-    if operand.scale != output.scale[0]:
-        factor = conversion_factor(operand.scale, output)
-    return output_stage(operand.centred(), factor, output, activation)
+def requantised(call: Call, operand: Operand, activation: str = "NONE") -> AnyArray:
+    """Real values of ``operand`` in the quantisation of the call's output."""
+    factor = np.ones(1, np.float32)
+    if operand.scale != call.output.scale[0]:
+        factor = call.requantisation(operand)
+    return output_stage(operand.centred(), factor, call.output, activation)
 
 
 def bounded(call: Call, activation: str = "NONE") -> AnyArray:
     """QUANTIZE from 8 bits to 8 bits, or an activation: bounds in the output stage."""
-    return requantised(call.operand(0), call.output, activation)
+    return requantised(call, call.operand(0), activation)
 
 
 def prelu(call: Call) -> AnyArray:
@@ -114,7 +85,7 @@ def _leaky(call: Call, slopes: AnyArray, scale: NDArray[np.float32]) -> AnyArray
     operand, output = call.operand(0), call.output
     call.expect(np.broadcast_shapes(operand.value.shape, slopes.shape))
     values = operand.centred()
-    positive = output_stage(values, conversion_factor(operand.scale, output), output)
+    positive = output_stage(values, call.requantisation(operand), output)
     factor = conversion_factor(operand.scale, output, scale)
     negative = output_stage(values * slopes, factor, output)
     return np.where(values >= 0, positive, negative)
@@ -126,7 +97,7 @@ def extreme(call: Call, choose: np.ufunc) -> AnyArray:
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     if not all(same_quantisation(each.tensor, call.output) for each in (left, right)):
         call.assume("each operand is brought to the output's scale before they are compared")
-    chosen: AnyArray = choose(requantised(left, call.output), requantised(right, call.output))
+    chosen: AnyArray = choose(requantised(call, left), requantised(call, right))
     return chosen
 
 
@@ -194,5 +165,7 @@ def softmax(call: Call) -> AnyArray:
 def concatenation(call: Call) -> AnyArray:
     """CONCATENATION: operands of another scale are requantised."""
     operands = [call.operand(position) for position in range(len(call.inputs))]
-    parts = [requantised(each, call.output, call.activation) for each in operands]
+    if any(each.scale != call.output.scale[0] for each in operands):
+        call.assume("operands of another scale are requantised")
+    parts = [requantised(call, each, call.activation) for each in operands]
     return np.concatenate(parts, axis=int(call.option("axis", 0)))

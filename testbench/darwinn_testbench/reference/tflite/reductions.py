@@ -10,7 +10,6 @@ from darwinn_testbench.reference.tflite.operators import requantised
 from darwinn_testbench.reference.tflite.output_stage import (
     INT32_MAXIMUM,
     NotComputableError,
-    conversion_factor,
     output_stage,
 )
 
@@ -32,7 +31,7 @@ def total(call: Call) -> AnyArray:
     if _BYTE_SPAN * operand.value.size > INT32_MAXIMUM:
         raise NotComputableError("the sum may exceed the int32 accumulator")
     sums = operand.centred().sum(axis=axes_of(call)).reshape(call.output.shape)
-    return output_stage(sums, conversion_factor(operand.scale, call.output), call.output)
+    return output_stage(sums, call.requantisation(operand), call.output)
 
 
 def extreme(call: Call, choose: np.ufunc) -> AnyArray:
@@ -43,4 +42,4 @@ def extreme(call: Call, choose: np.ufunc) -> AnyArray:
     if same_quantisation(operand.tensor, call.outputs[0]):
         return shaped
     call.assume("the greatest or least byte is then brought to the output's scale")
-    return requantised(Operand(operand.tensor, shaped), call.output)
+    return requantised(call, Operand(operand.tensor, shaped))

@@ -17,10 +17,9 @@ from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.policy import LITERT_LAYER, Exact, LsbBudget
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.coefficient_tables import compiler_choices
+from darwinn_testbench.reference.tflite.factors import addition_weights, conversion_factor
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.model import CpuModel
-from darwinn_testbench.reference.tflite.operators import addition_weights
-from darwinn_testbench.reference.tflite.output_stage import conversion_factor
 from one_operator import Array, tensor
 
 MODELS = (
