@@ -39,6 +39,8 @@ _SAMPLES = 101
 _LIKENESS = 0.01
 """A table is a function if it is nowhere further from it than this share of its amplitude."""
 
+_ROOT = "rsqrt"
+"""The one of the operators' functions that is reduced in range."""
 _EXPONENTIAL, _INVERSE_ROOT = "exponential", "inverse root"
 _SOFTMAX_FUNCTIONS: Mapping[str, tuple[RealFunction, int]] = {
     _EXPONENTIAL: (np.exp, EXPONENTIAL_ONE),
@@ -102,7 +104,8 @@ def compiler_choices(executable: Executable) -> CompilerChoices:
     functions: dict[str, list[ScaledFunction]] = {}
     tables = tuple(coefficient_tables(executable))
     for table in tables:
-        recognised = None if table.range_reduction else _recognise(table, IDEAL_FUNCTIONS)
+        reduced = {_ROOT: IDEAL_FUNCTIONS[_ROOT]}
+        recognised = _recognise(table, reduced if table.range_reduction else IDEAL_FUNCTIONS)
         if recognised is not None:
             name, amplitude = recognised
             functions.setdefault(name, []).append(ScaledFunction(amplitude, table))

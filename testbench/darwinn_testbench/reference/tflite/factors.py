@@ -16,6 +16,9 @@ from darwinn_testbench.reference.tflite.output_stage import NotComputableError, 
 MAXIMUM_WEIGHT = 2**15 - 1
 """Greatest 16-bit weight that the compiler gives an operand of an addition."""
 
+ROOT_STEPS = np.float32(2**16 - 1)
+"""Steps of the reciprocal root of the least length of a vector, 1."""
+
 Factors = NDArray[np.float32]
 
 
@@ -78,6 +81,11 @@ def addition_weights(
     if not first or not second:
         raise NotComputableError(f"operands of scales {first_scale} and {second_scale}")
     return first, second, first_scale / np.float32(first) * reciprocal(output.scale[0])
+
+
+def root_unit(scale: np.float32) -> np.float32:
+    """One step of the reciprocal root of a sum of squares: float32(float32(1 / s) / 65535)."""
+    return reciprocal(scale) / ROOT_STEPS
 
 
 def constant_term(levels: NDArray[np.int64], scale: np.float32, unit: np.float32) -> Factors:

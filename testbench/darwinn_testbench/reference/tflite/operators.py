@@ -7,19 +7,28 @@ and how sure it is: docs/comparison.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite import constant_operands
 from darwinn_testbench.reference.tflite.call import Call, Operand, same_quantisation
-from darwinn_testbench.reference.tflite.factors import addition_weights, conversion_factor
+from darwinn_testbench.reference.tflite.factors import (
+    ROOT_STEPS,
+    addition_weights,
+    conversion_factor,
+    root_unit,
+)
 from darwinn_testbench.reference.tflite.output_stage import (
     NotComputableError,
-    clip_bounds,
     output_stage,
 )
 from darwinn_testbench.reference.tflite.softmax import shares as softmax_shares
+
+_UNIT_SCALE = np.float32(1 / 128)
+"""Scale of a vector of length 1."""
 
 # --- element by element -------------------------------------------------------------------------
 
@@ -113,16 +122,21 @@ def squared_difference(call: Call) -> AnyArray:
 
 
 def l2_normalization(call: Call) -> AnyArray:
-    """L2_NORMALIZATION along the last axis: round(x / |x| / scale); of no length, 0."""
+    """L2_NORMALIZATION along the last axis, in the two steps of programs.
+
+    The reciprocal root of the sum of squares comes in 16 bits of :func:`root_unit`, and is
+    multiplied as another tensor. Of no length, 0.
+    """
     operand, output = call.operand(0), call.output
     values = operand.centred()
-    length = np.sqrt((values * values).sum(axis=-1, keepdims=True).astype(np.float64))
-    unit = values / np.where(length == 0, 1, length)
-    levels = np.rint(unit / float(output.scale[0])) + int(output.zero_point[0])
-    low, high = clip_bounds(output, call.activation)
-    bounds = np.array([low, high]) + int(output.zero_point[0])
-    normalised: AnyArray = np.clip(levels, *bounds).astype(output.dtype)
-    return normalised
+    squares = np.maximum((values * values).sum(axis=-1, keepdims=True), 1)
+    steps = replace(output, scale=np.atleast_1d(root_unit(operand.scale)))
+    real = squares.astype(np.float32) * (operand.scale * operand.scale)
+    roots = np.minimum(call.choices.levels("rsqrt", real, steps), int(ROOT_STEPS))
+    factor = conversion_factor(operand.scale, output, steps.scale)
+    if output.scale[0] != _UNIT_SCALE:
+        call.assume("other scales than 1/128 follow the rule of products")
+    return output_stage(values * roots, factor, output, call.activation)
 
 
 def by_value(call: Call, function: str) -> AnyArray:

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.reference.tflite.factors import (
     MAXIMUM_WEIGHT,
+    ROOT_STEPS,
     Factors,
     addition_weights,
     averaging_factor,
     constant_term,
     conversion_factor,
     fraction,
+    root_unit,
     staged_factors,
 )
 from darwinn_testbench.reference.tflite.graph import NetworkTensor
@@ -428,6 +430,30 @@ STAGED_MEAN = Rounding(
 """Means of which the program adds up one axis after the other."""
 
 
+UNIT_VECTOR = Rounding(
+    "unit vectors",
+    "u = (1 / s_in) / 65535: (s_in * u) * (1 / s_out)",
+    lambda q: conversion_factor(q.source, q.output, np.atleast_1d(root_unit(q.source))),
+    (
+        Neighbour(
+            "u = 1 / (65535 * s_in)",
+            lambda q: q.source * reciprocal(ROOT_STEPS * q.source) * q.inverse,
+            ("function_7_v1",),
+        ),
+        Neighbour(
+            "128 / 65535",
+            lambda q: q.inverse / ROOT_STEPS,
+            ("function_7_v1",),
+        ),
+        Neighbour(
+            "u = (1 / s_in) * (1 / 65535)",
+            lambda q: q.source * (reciprocal(q.source) * reciprocal(ROOT_STEPS)) * q.inverse,
+        ),
+    ),
+)
+"""Products of vectors with the reciprocal of their length."""
+
+
 def _within(q: Quantities, real: Factors | np.float32) -> Factors:
     return np.minimum(real, F32(np.iinfo(q.output.dtype).max - int(q.output.zero_point[0])))
 
@@ -460,6 +486,7 @@ ROUNDINGS: Mapping[str, Rounding] = {
         POOL,
         MEAN,
         STAGED_MEAN,
+        UNIT_VECTOR,
         ACTIVATION_BOUND,
     )
 }

@@ -34,6 +34,7 @@ from darwinn_testbench.reference.tflite.roundings import (
     REQUANTISATION,
     ROUNDINGS,
     STAGED_MEAN,
+    UNIT_VECTOR,
     Rounding,
 )
 
@@ -117,7 +118,10 @@ RULES: Mapping[str, Rule] = {
         roundings=_PRODUCTS,
     ),
     "L2_NORMALIZATION": Rule(
-        operators.l2_normalization, assumption="the exact value is rounded once"
+        operators.l2_normalization,
+        ("function_7_v1", "function_7_v4"),
+        forms="other scales than 1/128 follow the rule of products",
+        roundings=(UNIT_VECTOR,),
     ),
     "LEAKY_RELU": Rule(
         operators.leaky_relu,
