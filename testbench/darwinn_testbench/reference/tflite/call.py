@@ -107,9 +107,10 @@ class CompilerChoices:
         """
         amplitude = 1 / float(output.scale[0])
         argument = real.astype(np.float32)
-        for each in self.functions.get(name, ()):
-            if abs(each.amplitude - amplitude) < SAME_AMPLITUDE * amplitude:
-                return np.rint(each.function(argument)).astype(np.int64)
+        tables = self.functions.get(name, ())
+        nearest = min(tables, key=lambda each: abs(each.amplitude - amplitude), default=None)
+        if nearest and abs(nearest.amplitude - amplitude) < SAME_AMPLITUDE * amplitude:
+            return np.rint(nearest.function(argument)).astype(np.int64)
         ideal = IDEAL_FUNCTIONS[name](argument.astype(np.float64))
         return np.rint(amplitude * ideal).astype(np.int64)
 

@@ -25,8 +25,9 @@ SQUARE_LIMIT = 32768
 
 _EXPONENTIAL_UNIT = np.float32(1 / EXPONENTIAL_ONE)
 _ROOT_UNIT = np.float32(1 / ROOT_ONE)
-_SHARE_FACTOR = _ROOT_UNIT * _ROOT_UNIT * np.float32(256)
-"""Scale fields of the instructions, to the bit in every public program."""
+SHARE_FACTOR = _ROOT_UNIT * _ROOT_UNIT * np.float32(256)
+"""Scale fields of the instructions, to the bit in every public program; rounded once the last would
+be one step above it."""
 
 
 def shares(
@@ -41,7 +42,7 @@ def shares(
     total = powers.sum(axis=-1, keepdims=True).astype(np.float32) * _EXPONENTIAL_UNIT
     roots = _to_16_bits(functions.inverse_root(total), EXPONENTIAL_ONE)
     squares = _to_16_bits((roots * roots).astype(np.float32) * _EXPONENTIAL_UNIT, SQUARE_LIMIT)
-    products = (powers * squares).astype(np.float32) * _SHARE_FACTOR
+    products = (powers * squares).astype(np.float32) * SHARE_FACTOR
     return _to_16_bits(products, 255)
 
 

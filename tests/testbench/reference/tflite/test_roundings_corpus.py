@@ -15,10 +15,12 @@ from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.reference.tflite import constant_operands
 from darwinn_testbench.reference.tflite.roundings import (
     ROUNDINGS,
+    Field,
     Neighbour,
     Quantities,
     values,
 )
+from darwinn_testbench.reference.tflite.softmax import ROOT_ONE, SHARE_FACTOR
 from darwinn_testbench.report import Verdict
 from one_operator import Array, tensor
 from rounding_evidence import Tally, compare_rules, held, of_the_same_calibration, twin
@@ -67,6 +69,14 @@ def test_files_rule_out_the_neighbours_as_declared(
         print(f"  {neighbour.text}: {files.total()} cases in {len(files)} files")
         assert set(neighbour.told_apart_by) & set(tallies) <= set(files), neighbour.text
         assert not (neighbour.open and files), f"{neighbour.text} is ruled out by {dict(files)}"
+
+
+@pytest.mark.parametrize("name", ["bright_16x16", "keras_lstm_mnist_ptq"])
+def test_shares_of_a_softmax_have_the_factor_of_the_rule(corpus: Path, name: str) -> None:
+    program = held(corpus / "darwinn" / f"{name}{_SUFFIX}")
+    once = np.array([256 / ROOT_ONE**2], np.float32)
+    for factor, there in ((np.atleast_1d(SHARE_FACTOR), True), (once, False)):
+        assert program.has(Field.FACTOR, factor, factor) is there
 
 
 BY_BYTES = [
