@@ -12,7 +12,7 @@ from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 f32 = np.float32
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ def tensor(
     index: int,
     shape: Sequence[int],
     dtype: str,
-    scale: float | Sequence[float] = (),
+    scale: ArrayLike = (),
     zero_point: int = 0,
     constant: Array | None = None,
     **more: Any,

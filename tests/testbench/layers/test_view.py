@@ -28,9 +28,9 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import draw, nodes
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import view_layers
+from darwinn_testbench.reference.tflite.factors import addition_weights, conversion_factor
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator, network
-from darwinn_testbench.reference.tflite.operators import addition_weights
-from darwinn_testbench.reference.tflite.output_stage import clip_bounds, conversion_factor
+from darwinn_testbench.reference.tflite.output_stage import clip_bounds
 from darwinn_testbench.report import Report
 
 SIGN_BIT = 0x80

@@ -13,12 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.reference.tflite.factors import Factors
 from darwinn_testbench.reference.tflite.graph import NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.output_stage import (
     NotComputableError,
     low_bytes,
     output_stage,
     summing_dtype,
+)
+from darwinn_testbench.reference.tflite.roundings import (
+    REQUANTISATION,
+    Quantities,
+    Rounding,
+    values,
 )
 
 MAXIMUM_PRODUCTS = 2**37
@@ -81,6 +88,12 @@ class CompilerChoices:
     ``unclipped`` are the factors of the program's instructions that bound nothing: early compilers
     write pools and means so, of which the low byte is then kept.
 
+    ``factors`` are those of the program's tensor instructions. Where no public file tells two
+    rules of rounding apart, they say which of the two it is.
+
+    ``stages`` are pairs of factors: of an instruction that keeps unbounded sums in 16 bits, and of
+    the next, which adds them up. Large means are made so, one axis after the other.
+
     ``steps`` are those of the program's interpolating instructions, in 1/128 pixel.
     """
 
@@ -88,6 +101,8 @@ class CompilerChoices:
     functions: Mapping[str, tuple[ScaledFunction, ...]] = field(default_factory=dict)
     softmax: SoftmaxFunctions | None = None
     unclipped: frozenset[float] = frozenset()
+    factors: frozenset[float] = frozenset()
+    stages: frozenset[tuple[float, float]] = frozenset()
     steps: frozenset[int] = frozenset()
 
     def levels(self, name: str, real: AnyArray, output: NetworkTensor) -> NDArray[np.int64]:
@@ -97,9 +112,10 @@ class CompilerChoices:
         """
         amplitude = 1 / float(output.scale[0])
         argument = real.astype(np.float32)
-        for each in self.functions.get(name, ()):
-            if abs(each.amplitude - amplitude) < SAME_AMPLITUDE * amplitude:
-                return np.rint(each.function(argument)).astype(np.int64)
+        tables = self.functions.get(name, ())
+        nearest = min(tables, key=lambda each: abs(each.amplitude - amplitude), default=None)
+        if nearest and abs(nearest.amplitude - amplitude) < SAME_AMPLITUDE * amplitude:
+            return np.rint(nearest.function(argument)).astype(np.int64)
         ideal = IDEAL_FUNCTIONS[name](argument.astype(np.float64))
         return np.rint(amplitude * ideal).astype(np.int64)
 
@@ -173,7 +189,36 @@ class Call:
         """The only output, quantised to 8 bits."""
         return quantised(self.outputs[0])
 
-    # What another arithmetic than that of values does in its own way (``proof.terms``).
+    def expect(self, shape: tuple[int, ...], products: int = 0) -> None:
+        """Refuse, before anything is computed, another output shape or excessive work."""
+        if shape != self.outputs[0].shape:
+            raise NotComputableError(f"gives shape {shape}, the output {self.outputs[0].shape}")
+        if products > MAXIMUM_PRODUCTS:
+            raise NotComputableError(f"{products} products, more than {MAXIMUM_PRODUCTS}")
+
+    def rounded(self, rounding: Rounding, given: Quantities) -> Factors:
+        """The factor by the rule; where no file tells it from another, the one of the program.
+
+        It is an assumption where that matters and the program holds neither.
+        """
+        by_rule = values(rounding.formula, given)
+        rivals = rounding.rivals(given)
+        if not rivals or self._holds(by_rule):
+            return by_rule
+        for rival in rivals.values():
+            if self._holds(rival):
+                return rival
+        self.assume(f"the factor is {rounding.text}, not {' or '.join(rivals)}")
+        return by_rule
+
+    def _holds(self, factors: Factors) -> bool:
+        return self.choices.factors.issuperset(factors.tolist())
+
+    def requantisation(self, operand: Operand) -> Factors:
+        """Factor from the scale of ``operand`` to the output's."""
+        return self.rounded(REQUANTISATION, Quantities(operand.scale, self.output))
+
+    # Another arithmetic than that of values does these in its own way (``proof.terms``).
 
     def finish(
         self,
@@ -202,13 +247,6 @@ class Call:
     def summing_dtype(self, bound: float) -> type[np.float32] | type[np.float64]:
         """The float type for sums up to ``bound``: see :func:`summing_dtype`."""
         return summing_dtype(bound)
-
-    def expect(self, shape: tuple[int, ...], products: int = 0) -> None:
-        """Refuse, before anything is computed, another output shape or excessive work."""
-        if shape != self.outputs[0].shape:
-            raise NotComputableError(f"gives shape {shape}, the output {self.outputs[0].shape}")
-        if products > MAXIMUM_PRODUCTS:
-            raise NotComputableError(f"{products} products, more than {MAXIMUM_PRODUCTS}")
 
     @property
     def activation(self) -> str:

@@ -31,7 +31,7 @@ _TABLE = BY_NAME["CoefficientTable"].opcode
 _INTERPOLATION = BY_NAME["TensorInterpolate"].opcode
 _MULTIPLIER = BY_NAME["TensorMac"].opcode
 _USERS = tuple(BY_NAME[name].opcode for name in ("TensorMac", "TensorSum"))
-_TABLE_FUNCTION, _RANGE_REDUCTION = 1, 2
+_TABLE_FUNCTION, _RANGE_REDUCTION, _OUTPUT_16_BITS = 1, 2, 4
 """Bits of the field `function` of a tensor instruction."""
 
 _SEGMENTS = 8
@@ -39,6 +39,8 @@ _SAMPLES = 101
 _LIKENESS = 0.01
 """A table is a function if it is nowhere further from it than this share of its amplitude."""
 
+_ROOT = "rsqrt"
+"""The one of the operators' functions that is reduced in range."""
 _EXPONENTIAL, _INVERSE_ROOT = "exponential", "inverse root"
 _SOFTMAX_FUNCTIONS: Mapping[str, tuple[RealFunction, int]] = {
     _EXPONENTIAL: (np.exp, EXPONENTIAL_ONE),
@@ -102,7 +104,8 @@ def compiler_choices(executable: Executable) -> CompilerChoices:
     functions: dict[str, list[ScaledFunction]] = {}
     tables = tuple(coefficient_tables(executable))
     for table in tables:
-        recognised = None if table.range_reduction else _recognise(table, IDEAL_FUNCTIONS)
+        reduced = {_ROOT: IDEAL_FUNCTIONS[_ROOT]}
+        recognised = _recognise(table, reduced if table.range_reduction else IDEAL_FUNCTIONS)
         if recognised is not None:
             name, amplitude = recognised
             functions.setdefault(name, []).append(ScaledFunction(amplitude, table))
@@ -110,6 +113,8 @@ def compiler_choices(executable: Executable) -> CompilerChoices:
         functions={name: tuple(each) for name, each in functions.items()},
         softmax=_softmax(tables),
         unclipped=_unclipped(executable),
+        factors=_factors(executable),
+        stages=_stages(executable),
         steps=_steps(executable),
     )
 
@@ -133,6 +138,31 @@ def _unclipped(executable: Executable) -> frozenset[float]:
             factors = _float32(columns["output_scale"])
             found |= set(factors[np.isposinf(_float32(columns["high_clip"]))].tolist())
     return frozenset(found - {1.0})
+
+
+def _factors(executable: Executable) -> frozenset[float]:
+    """Factors of multiplying instructions."""
+    found: set[float] = set()
+    for program in _programs(executable):
+        columns = program.columns.get(_MULTIPLIER)
+        if columns is not None:
+            found |= set(_float32(columns["output_scale"]).tolist())
+    return frozenset(found)
+
+
+def _stages(executable: Executable) -> frozenset[tuple[float, float]]:
+    """Factors of unbounded sums that are kept in 16 bits, each with that of the sum of them."""
+    found: set[tuple[float, float]] = set()
+    for program in _programs(executable):
+        columns = program.columns.get(_MULTIPLIER)
+        if columns is None:
+            continue
+        kept = columns["function"] == _OUTPUT_16_BITS
+        kept &= np.isposinf(_float32(columns["high_clip"]))
+        last = kept[:-1] & ~kept[1:] & (columns["activation_16bit"][1:] == 1)
+        factors = _float32(columns["output_scale"])
+        found |= set(zip(factors[:-1][last].tolist(), factors[1:][last].tolist(), strict=True))
+    return frozenset(found)
 
 
 def coefficient_tables(executable: Executable) -> Iterator[CoefficientTable]:

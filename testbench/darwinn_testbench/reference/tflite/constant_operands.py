@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.call import Call, Operand
-from darwinn_testbench.reference.tflite.output_stage import conversion_factor
+from darwinn_testbench.reference.tflite.factors import constant_term, conversion_factor
 
 
 def sides(call: Call) -> tuple[Operand, Operand] | None:
@@ -35,13 +35,12 @@ def sides(call: Call) -> tuple[Operand, Operand] | None:
 def weighted_sum(
     call: Call, computed: Operand, constant: Operand, signs: tuple[int, int]
 ) -> AnyArray:
-    """``signs[0] * computed + signs[1] * constant``: bias = round(constant / s_in), in float64."""
+    """``signs[0] * computed + signs[1] * constant``: bias = round(constant / s_in)."""
     call.expect(np.broadcast_shapes(computed.value.shape, constant.value.shape))
-    # In float32 0.5 would be a little less than half of an odd number of steps of 2/255.
-    steps = float(constant.scale) / float(computed.scale)
-    bias = np.rint(constant.centred(np.float64).reshape(-1) * steps).astype(np.int64)
+    levels = constant.centred().reshape(-1)
+    bias = constant_term(levels, constant.scale, computed.scale)
     total = signs[0] * _spread(call, computed) + call.fixed(signs[1] * bias)
-    return call.finish(total, conversion_factor(computed.scale, call.output))
+    return call.finish(total, call.requantisation(computed))
 
 
 def product(call: Call, computed: Operand, constant: Operand) -> AnyArray:

@@ -6,8 +6,9 @@ Sums are BLAS products in the float type that :func:`summing_dtype` proves exact
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,24 @@ from darwinn_testbench.reference.tflite.call import (
     require_same_quantisation,
     usable,
 )
+from darwinn_testbench.reference.tflite.factors import (
+    Factors,
+    conversion_factor,
+    staged_factors,
+)
 from darwinn_testbench.reference.tflite.graph import MAXIMUM_ELEMENTS
 from darwinn_testbench.reference.tflite.output_stage import (
+    INT16_MAXIMUM,
     INT32_MAXIMUM,
     NotComputableError,
     accumulated,
-    conversion_factor,
-    reciprocal,
 )
+from darwinn_testbench.reference.tflite.roundings import MEAN, Quantities
 
 _BYTE_SPAN = 255
 """Greatest magnitude of a centred byte: value - zero_point of an 8-bit tensor."""
+_AXES_IN_STAGES = 2
+"""Axes of a mean that programs add up one after the other."""
 _BLOCK_ELEMENTS = 2**19
 """Elements of a block of convolution patches that are gathered at a time."""
 
@@ -387,13 +395,26 @@ def max_pool_windows(call: Call) -> AnyArray:
 
 
 def mean(call: Call) -> AnyArray:
-    """MEAN over constant axes: the change of scale as of QUANTIZE, times float32(1 / n)."""
+    """MEAN over constant axes: the sum of the centred bytes, see ``factors.averaging_factor``."""
     operand = call.operand(0)
-    rank = operand.value.ndim
-    axes = sorted({int(axis) % rank for axis in call.constant(1).reshape(-1)})
-    elements = int(np.prod([operand.value.shape[axis] for axis in axes], dtype=np.int64))
-    if not axes or not elements:
+    shape = operand.value.shape
+    axes = sorted({int(axis) % len(shape) for axis in call.constant(1).reshape(-1)})
+    extents = [shape[axis] for axis in axes]
+    if not axes or not math.prod(extents):
         raise NotComputableError("a mean of nothing")
     total = operand.centred().sum(axis=tuple(axes)).reshape(call.output.shape)
-    factor = conversion_factor(operand.scale, call.output) * reciprocal(np.float32(elements))
-    return _averaged(call, total, factor)
+    return _averaged(call, total, _mean_factor(call, extents))
+
+
+def _mean_factor(call: Call, extents: Sequence[int]) -> Factors:
+    """The factor of the whole sum, also if the program adds up one axis after the other.
+
+    Sums of the first axis then stay as they are, if 16 bits hold them.
+    """
+    scale, output_scale = call.operand(0).scale, np.float32(call.output.scale[0])
+    for first, second in permutations(extents) if len(extents) == _AXES_IN_STAGES else ():
+        factors = staged_factors(scale, output_scale, (first, second))
+        stages = (float(factors[0]), float(factors[1]))
+        if _BYTE_SPAN * first <= INT16_MAXIMUM and stages in call.choices.stages:
+            return np.atleast_1d(factors[1])
+    return call.rounded(MEAN, Quantities(scale, call.output, extents=tuple(extents)))

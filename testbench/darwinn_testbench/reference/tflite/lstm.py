@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.call import Call, Operand
+from darwinn_testbench.reference.tflite.factors import addition_weights, conversion_factor
 from darwinn_testbench.reference.tflite.graph import NetworkTensor
-from darwinn_testbench.reference.tflite.operators import addition_weights
 from darwinn_testbench.reference.tflite.output_stage import (
     INT32_MAXIMUM,
     NotComputableError,
-    conversion_factor,
     output_stage,
     summing_dtype,
 )

@@ -7,7 +7,7 @@ and how sure it is: docs/comparison.md.
 
 from __future__ import annotations
 
-from fractions import Fraction
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,41 +15,21 @@ from numpy.typing import NDArray
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite import constant_operands
 from darwinn_testbench.reference.tflite.call import Call, Operand, same_quantisation
-from darwinn_testbench.reference.tflite.graph import NetworkTensor
+from darwinn_testbench.reference.tflite.factors import (
+    ROOT_STEPS,
+    addition_weights,
+    conversion_factor,
+    root_unit,
+)
 from darwinn_testbench.reference.tflite.output_stage import (
     NotComputableError,
-    clip_bounds,
-    conversion_factor,
-    reciprocal,
 )
 from darwinn_testbench.reference.tflite.softmax import shares as softmax_shares
 
-MAXIMUM_WEIGHT = 2**15 - 1
-"""Greatest 16-bit weight that the compiler gives an operand of an addition."""
+_UNIT_SCALE = np.float32(1 / 128)
+"""Scale of a vector of length 1."""
 
 # --- element by element -------------------------------------------------------------------------
-
-
-def addition_weights(
-    first_scale: np.float32, second_scale: np.float32, output: NetworkTensor
-) -> tuple[int, int, np.float32]:
-    """Weights of the two operands of an addition and the factor of their sum.
-
-    The weights are the best approximation of the ratio of the scales by a fraction of integers of
-    at most 15 bits, and the factor is float32(float32(s_a / w_a) * float32(1 / s_out)): bit for
-    bit the immediate bias and the scale field of all 36 additions of the four public networks
-    that have any.
-    """
-    ratio = Fraction(float(first_scale)) / Fraction(float(second_scale))
-    if ratio <= 1:
-        limited = ratio.limit_denominator(MAXIMUM_WEIGHT)
-        first, second = limited.numerator, limited.denominator
-    else:
-        limited = (1 / ratio).limit_denominator(MAXIMUM_WEIGHT)
-        first, second = limited.denominator, limited.numerator
-    if not first or not second:
-        raise NotComputableError(f"operands of scales {first_scale} and {second_scale}")
-    return first, second, first_scale / np.float32(first) * reciprocal(output.scale[0])
 
 
 def weighted_sum(call: Call, sign: int = 1) -> AnyArray:
@@ -88,19 +68,17 @@ def product_factor(call: Call, left: Operand, right: Operand) -> NDArray[np.floa
     return conversion_factor(left.scale, call.output, np.atleast_1d(right.scale))
 
 
-def requantised(
-    call: Call, operand: Operand, output: NetworkTensor, activation: str = "NONE"
-) -> AnyArray:
-    """Real values of ``operand`` in the quantisation of ``output``."""
-    factor: NDArray[np.float32] | np.float32 = np.float32(1)
-    if operand.scale != output.scale[0]:
-        factor = conversion_factor(operand.scale, output)
-    return call.finish(operand.centred(), factor, output, activation)
+def requantised(call: Call, operand: Operand, activation: str = "NONE") -> AnyArray:
+    """Real values of ``operand`` in the quantisation of the call's output."""
+    factor = np.ones(1, np.float32)
+    if operand.scale != call.output.scale[0]:
+        factor = call.requantisation(operand)
+    return call.finish(operand.centred(), factor, activation=activation)
 
 
 def bounded(call: Call, activation: str = "NONE") -> AnyArray:
     """QUANTIZE from 8 bits to 8 bits, or an activation: bounds in the output stage."""
-    return requantised(call, call.operand(0), call.output, activation)
+    return requantised(call, call.operand(0), activation)
 
 
 def prelu(call: Call) -> AnyArray:
@@ -119,7 +97,7 @@ def _leaky(call: Call, slopes: AnyArray, scale: NDArray[np.float32]) -> AnyArray
     operand, output = call.operand(0), call.output
     call.expect(np.broadcast_shapes(operand.value.shape, slopes.shape))
     values = operand.centred()
-    positive = call.finish(values, conversion_factor(operand.scale, output), activation="NONE")
+    positive = call.finish(values, call.requantisation(operand), activation="NONE")
     factor = conversion_factor(operand.scale, output, scale)
     negative = call.finish(values * slopes, factor, activation="NONE")
     return np.where(values >= 0, positive, negative)
@@ -131,7 +109,7 @@ def extreme(call: Call, choose: np.ufunc) -> AnyArray:
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     if not all(same_quantisation(each.tensor, call.output) for each in (left, right)):
         call.assume("each operand is brought to the output's scale before they are compared")
-    chosen: AnyArray = choose(*(requantised(call, each, call.output) for each in (left, right)))
+    chosen: AnyArray = choose(requantised(call, left), requantised(call, right))
     return chosen
 
 
@@ -147,16 +125,21 @@ def squared_difference(call: Call) -> AnyArray:
 
 
 def l2_normalization(call: Call) -> AnyArray:
-    """L2_NORMALIZATION along the last axis: round(x / |x| / scale); of no length, 0."""
+    """L2_NORMALIZATION along the last axis, in the two steps of programs.
+
+    The reciprocal root of the sum of squares comes in 16 bits of :func:`root_unit`, and is
+    multiplied as another tensor. Of no length, 0.
+    """
     operand, output = call.operand(0), call.output
     values = operand.centred()
-    length = np.sqrt((values * values).sum(axis=-1, keepdims=True).astype(np.float64))
-    unit = values / np.where(length == 0, 1, length)
-    levels = np.rint(unit / float(output.scale[0])) + int(output.zero_point[0])
-    low, high = clip_bounds(output, call.activation)
-    bounds = np.array([low, high]) + int(output.zero_point[0])
-    normalised: AnyArray = np.clip(levels, *bounds).astype(output.dtype)
-    return normalised
+    squares = np.maximum((values * values).sum(axis=-1, keepdims=True), 1)
+    steps = replace(output, scale=np.atleast_1d(root_unit(operand.scale)))
+    real = squares.astype(np.float32) * (operand.scale * operand.scale)
+    roots = np.minimum(call.choices.levels("rsqrt", real, steps), int(ROOT_STEPS))
+    factor = conversion_factor(operand.scale, output, steps.scale)
+    if output.scale[0] != _UNIT_SCALE:
+        call.assume("other scales than 1/128 follow the rule of products")
+    return call.finish(values * roots, factor)
 
 
 def by_value(call: Call, function: str) -> AnyArray:
@@ -205,5 +188,7 @@ def require_shares(call: Call) -> None:
 def concatenation(call: Call) -> AnyArray:
     """CONCATENATION: operands of another scale are requantised."""
     operands = [call.operand(position) for position in range(len(call.inputs))]
-    parts = [requantised(call, each, call.output, call.activation) for each in operands]
+    if any(each.scale != call.output.scale[0] for each in operands):
+        call.assume("operands of another scale are requantised")
+    parts = [requantised(call, each, call.activation) for each in operands]
     return np.concatenate(parts, axis=int(call.option("axis", 0)))

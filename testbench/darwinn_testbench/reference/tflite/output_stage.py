@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.tflite.graph import NetworkTensor
 
+INT16_MAXIMUM = 2**15 - 1
 INT32_MAXIMUM = 2**31 - 1
 FLOAT32_INTEGERS = 2**24
 """float32 holds every integer up to this magnitude."""
@@ -28,19 +29,9 @@ def reciprocal(scale: np.float32) -> np.float32:
     return np.float32(1) / np.float32(scale)
 
 
-def conversion_factor(
-    input_scale: np.float32, output: NetworkTensor, weight_scale: NDArray[np.float32] | None = None
-) -> NDArray[np.float32]:
-    """Factor from the sum's unit to the output's.
-
-    It is float32(float32(s_in * s_w) * float32(1 / s_out)), rounded at each step: one element, or
-    one for each output channel if ``weight_scale`` has one for each.
-    """
-    unit = np.atleast_1d(np.float32(input_scale))
-    if weight_scale is not None:
-        unit = unit * weight_scale.astype(np.float32)
-    factor: NDArray[np.float32] = unit * reciprocal(output.scale[0])
-    return factor
+def bound(real: float, output: NetworkTensor) -> np.float32:
+    """A bound of the real value in units of the output: float32(real * float32(1 / s_out))."""
+    return np.float32(real) * reciprocal(output.scale[0])
 
 
 def clip_bounds(output: NetworkTensor, activation: str = "NONE") -> tuple[np.float32, np.float32]:
@@ -55,11 +46,7 @@ def clip_bounds(output: NetworkTensor, activation: str = "NONE") -> tuple[np.flo
     if activation not in _ACTIVATIONS:
         raise NotComputableError(f"fused activation {activation}")
     real_low, real_high = _ACTIVATIONS[activation]
-    inverse = reciprocal(output.scale[0])
-    return (
-        np.maximum(low, np.float32(real_low) * inverse),
-        np.minimum(high, np.float32(real_high) * inverse),
-    )
+    return np.maximum(low, bound(real_low, output)), np.minimum(high, bound(real_high, output))
 
 
 def output_stage(

@@ -10,7 +10,6 @@ from darwinn_testbench.reference.tflite.operators import requantised
 from darwinn_testbench.reference.tflite.output_stage import (
     INT32_MAXIMUM,
     NotComputableError,
-    conversion_factor,
 )
 
 _BYTE_SPAN = 255
@@ -31,8 +30,7 @@ def total(call: Call) -> AnyArray:
     if _BYTE_SPAN * operand.value.size > INT32_MAXIMUM:
         raise NotComputableError("the sum may exceed the int32 accumulator")
     sums = operand.centred().sum(axis=axes_of(call)).reshape(call.output.shape)
-    factor = conversion_factor(operand.scale, call.output)
-    return call.finish(sums, factor, activation="NONE")
+    return call.finish(sums, call.requantisation(operand), activation="NONE")
 
 
 def extreme(call: Call, choose: np.ufunc) -> AnyArray:
@@ -43,4 +41,4 @@ def extreme(call: Call, choose: np.ufunc) -> AnyArray:
     if same_quantisation(operand.tensor, call.outputs[0]):
         return shaped
     call.assume("the greatest or least byte is then brought to the output's scale")
-    return requantised(call, Operand(operand.tensor, shaped), call.output)
+    return requantised(call, Operand(operand.tensor, shaped))

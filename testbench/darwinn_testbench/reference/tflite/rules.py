@@ -6,17 +6,38 @@ docs/comparison.md is made from the tables here (``reference.documents``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
 import numpy as np
 
-from darwinn_testbench.reference.tflite import host, layers, moves, operators, reductions, resize
+from darwinn_testbench.reference.tflite import (
+    host,
+    layers,
+    moves,
+    operators,
+    reductions,
+    resize,
+)
 from darwinn_testbench.reference.tflite.call import OperatorFunction
 from darwinn_testbench.reference.tflite.graph import Network, Operator
 from darwinn_testbench.reference.tflite.lstm import STATE_INPUTS, unidirectional_sequence_lstm
+from darwinn_testbench.reference.tflite.roundings import (
+    ACTIVATION_BOUND,
+    ADDITION,
+    CONSTANT_FACTOR,
+    CONSTANT_TERM,
+    MEAN,
+    POOL,
+    PRODUCTS,
+    REQUANTISATION,
+    ROUNDINGS,
+    STAGED_MEAN,
+    UNIT_VECTOR,
+    Rounding,
+)
 
 BY_DEFINITION = "by definition"
 """In place of a file: bytes are moved or compared, which can be done in one way only."""
@@ -33,7 +54,7 @@ class Terms(Enum):
     LOOKUP = "a function of one element"
     MAXIMUM = "the greatest of elements"
     SOFTMAX = "the steps of a softmax on the tiles"
-    NONE = "no rule of proof: what inputs give is compared"
+    NONE = "no rule of proof: sampled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +63,8 @@ class Rule:
 
     ``shown_by`` names executables whose bytes or factors show the rule, or ``BY_DEFINITION``;
     ``assumption`` says on what it rests without any. Single forms may be assumed beside
-    (``Call.assume``): ``forms`` says which.
+    (``Call.assume``): ``forms`` says which. ``roundings`` are the numbers that are rounded on the
+    way, each with the neighbouring rules that files rule out or do not.
     """
 
     function: OperatorFunction
@@ -51,6 +73,16 @@ class Rule:
     assumption: str = ""
     forms: str = ""
     state_inputs: tuple[int, ...] = ()
+    roundings: tuple[Rounding, ...] = ()
+
+    @property
+    def open_against(self) -> tuple[str, ...]:
+        """Other rules of rounding that no file tells from this one."""
+        return tuple(
+            f"{rounding.name}: {each.text}"
+            for rounding in self.roundings
+            for each in rounding.open_against
+        )
 
 
 def _moves(function: OperatorFunction) -> Rule:
@@ -59,41 +91,68 @@ def _moves(function: OperatorFunction) -> Rule:
 
 def _activation(name: str) -> Rule:
     function = partial(operators.bounded, activation=name)
-    return Rule(function, Terms.SUMS, assumption="a requantisation with bounds")
+    return Rule(
+        function,
+        Terms.SUMS,
+        assumption="a requantisation with bounds",
+        roundings=(REQUANTISATION, ACTIVATION_BOUND),
+    )
 
+
+_PRODUCTS = (PRODUCTS, ACTIVATION_BOUND)
+_SUMS = (ADDITION, CONSTANT_TERM, REQUANTISATION, ACTIVATION_BOUND)
 
 RULES: Mapping[str, Rule] = {
-    "ADD": Rule(operators.weighted_sum, Terms.SUMS, ("mobilenet_v2_1.0_224", "mat_Add")),
+    "ADD": Rule(
+        operators.weighted_sum, Terms.SUMS, ("mobilenet_v2_1.0_224", "mat_Add"), roundings=_SUMS
+    ),
     "AVERAGE_POOL_2D": Rule(
         layers.average_pool_2d,
         Terms.WEIGHTS,
         ("mobilenet_v1_0.75_192", "deeplabv3_mnv2"),
         forms="a window over the border is divided by its elements within the image",
+        roundings=(POOL, ACTIVATION_BOUND),
     ),
-    "CONCATENATION": Rule(operators.concatenation, Terms.SUMS, ("posenet", "ssd", "bodypix")),
+    "CONCATENATION": Rule(
+        operators.concatenation,
+        Terms.SUMS,
+        ("posenet", "ssd", "bodypix"),
+        forms="operands of another scale are requantised",
+        roundings=(REQUANTISATION,),
+    ),
     "CONV_2D": Rule(
         layers.conv_2d,
         Terms.WEIGHTS,
         ("mobilenet_v1", "mobilenet_v2", "deeplab", "yamnet"),
         forms="groups are layers of their own; a sum beyond 32 bits wraps",
+        roundings=_PRODUCTS,
     ),
     "DEPTHWISE_CONV_2D": Rule(
         layers.depthwise_conv_2d,
         Terms.WEIGHTS,
         ("mobilenet_v1", "mobilenet_v2", "lane_nav", "gabor"),
+        roundings=_PRODUCTS,
     ),
     "DEPTH_TO_SPACE": _moves(moves.depth_to_space),
     "EXPAND_DIMS": _moves(moves.reshape),
     "FULLY_CONNECTED": Rule(
-        layers.fully_connected, Terms.WEIGHTS, ("dense_1024", "classifier_2022", "lane_nav")
+        layers.fully_connected,
+        Terms.WEIGHTS,
+        ("dense_1024", "classifier_2022", "lane_nav"),
+        roundings=_PRODUCTS,
     ),
     "L2_NORMALIZATION": Rule(
-        operators.l2_normalization, assumption="the exact value is rounded once"
+        operators.l2_normalization,
+        Terms.NONE,
+        ("function_7_v1", "function_7_v4"),
+        forms="other scales than 1/128 follow the rule of products",
+        roundings=(UNIT_VECTOR,),
     ),
     "LEAKY_RELU": Rule(
         operators.leaky_relu,
         Terms.LOOKUP,
         assumption="values below and above 0 are rounded once each",
+        roundings=(REQUANTISATION,),
     ),
     "LOGISTIC": Rule(
         partial(operators.by_value, function="sigmoid"),
@@ -102,37 +161,60 @@ RULES: Mapping[str, Rule] = {
     ),
     "MAXIMUM": Rule(
         partial(operators.extreme, choose=np.maximum),
-        shown_by=(BY_DEFINITION,),
+        Terms.NONE,
+        (BY_DEFINITION,),
         forms="operands of other scales are requantised first",
+        roundings=(REQUANTISATION,),
     ),
     "MAX_POOL_2D": Rule(layers.max_pool_2d, Terms.MAXIMUM, (BY_DEFINITION,)),
     "MEAN": Rule(
-        layers.mean, Terms.WEIGHTS, ("mobilenet_v2_2019_retrained", "mobilenet_v2_w_fc", "yamnet")
+        layers.mean,
+        Terms.WEIGHTS,
+        ("mobilenet_v2_2019_retrained", "thermal_face_automl", "yamnet"),
+        roundings=(MEAN, STAGED_MEAN),
     ),
     "MINIMUM": Rule(
         partial(operators.extreme, choose=np.minimum),
-        shown_by=(BY_DEFINITION,),
+        Terms.NONE,
+        (BY_DEFINITION,),
         forms="operands of other scales are requantised first",
+        roundings=(REQUANTISATION,),
     ),
     "MIRROR_PAD": _moves(moves.mirror_pad),
     "MUL": Rule(
-        operators.multiply, Terms.PRODUCT, ("yolov8n_full_integer_quant", "looming", "movenet")
+        operators.multiply,
+        Terms.PRODUCT,
+        ("yolov8n_full_integer_quant", "looming", "movenet"),
+        roundings=(PRODUCTS, CONSTANT_FACTOR, ACTIVATION_BOUND),
     ),
     "PACK": _moves(moves.pack),
     "PAD": _moves(moves.pad),
     "PADV2": _moves(moves.pad_v2),
-    "PRELU": Rule(operators.prelu, assumption="values below and above 0 are rounded once each"),
-    "QUANTIZE": Rule(operators.bounded, Terms.SUMS, ("posenet", "bodypix", "dense_1024")),
+    "PRELU": Rule(
+        operators.prelu,
+        Terms.NONE,
+        assumption="values below and above 0 are rounded once each",
+        roundings=(REQUANTISATION, PRODUCTS),
+    ),
+    "QUANTIZE": Rule(
+        operators.bounded,
+        Terms.SUMS,
+        ("posenet", "bodypix", "dense_1024"),
+        roundings=(REQUANTISATION,),
+    ),
     "REDUCE_MAX": Rule(
         partial(reductions.extreme, choose=np.maximum),
         Terms.MAXIMUM,
         (BY_DEFINITION,),
         forms="another output scale is requantised to last",
+        roundings=(REQUANTISATION,),
     ),
     "REDUCE_MIN": Rule(
         partial(reductions.extreme, choose=np.minimum),
-        shown_by=(BY_DEFINITION,),
+        Terms.NONE,
+        (BY_DEFINITION,),
         forms="another output scale is requantised to last",
+        roundings=(REQUANTISATION,),
     ),
     "RELU": _activation("RELU"),
     "RELU6": _activation("RELU6"),
@@ -164,7 +246,9 @@ RULES: Mapping[str, Rule] = {
     "SPLIT": _moves(moves.split),
     "SPLIT_V": _moves(moves.split_v),
     "SQUARED_DIFFERENCE": Rule(
-        operators.squared_difference, assumption="the exact difference is squared, rounded once"
+        operators.squared_difference,
+        Terms.NONE,
+        assumption="the exact difference is squared, rounded once",
     ),
     "SQUEEZE": _moves(moves.reshape),
     "STRIDED_SLICE": _moves(moves.strided_slice),
@@ -173,11 +257,13 @@ RULES: Mapping[str, Rule] = {
         Terms.SUMS,
         ("movenet_single_pose_lightning_ptq",),
         forms="a difference of two tensors is a sum whose second weight is negative",
+        roundings=_SUMS,
     ),
     "SUM": Rule(
         reductions.total,
         Terms.WEIGHTS,
         assumption="one output stage after the whole sum, as of MEAN",
+        roundings=(REQUANTISATION,),
     ),
     "TANH": Rule(partial(operators.by_value, function="tanh"), Terms.LOOKUP, ("keras_lstm",)),
     "TILE": _moves(moves.tile),
@@ -186,9 +272,14 @@ RULES: Mapping[str, Rule] = {
         layers.transpose_conv,
         Terms.WEIGHTS,
         assumption="one output stage after the whole sum, as of CONV_2D",
+        roundings=_PRODUCTS,
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Rule(
-        unidirectional_sequence_lstm, shown_by=("keras_lstm_mnist_ptq",), state_inputs=STATE_INPUTS
+        unidirectional_sequence_lstm,
+        Terms.NONE,
+        ("keras_lstm_mnist_ptq",),
+        state_inputs=STATE_INPUTS,
+        roundings=(PRODUCTS, ADDITION),
     ),
     "UNPACK": _moves(moves.unpack),
 }
@@ -226,29 +317,50 @@ def rule_of(network: Network, operator: Operator) -> Rule | None:
     return RULES.get(operator.name)
 
 
-_BEGIN, _END = "<!-- operators: begin -->", "<!-- operators: end -->"
-_HEADINGS = ("operator", "shown by", "exact", "assumed", "proof: an element is")
+_HEADINGS = ("operator", "shown by", "exact", "assumed", "rounded numbers", "proof: an element is")
+_ROUNDING_HEADINGS = ("rounded number", "rule", "instead of", "told apart by")
+_Row = tuple[str, ...]
 
 
 def updated(page: str) -> str:
-    """The text of docs/comparison.md with the table of operators as it is now."""
-    before, rest = page.split(_BEGIN, 1)
-    after = rest.split(_END, 1)[1]
-    return f"{before}{_BEGIN}\n{_table()}\n{_END}{after}"
+    """The text of docs/comparison.md with the tables of operators and roundings as they are now."""
+    page = _replaced(page, "operators", _HEADINGS, _rows())
+    return _replaced(page, "roundings", _ROUNDING_HEADINGS, _rounding_rows())
 
 
-def _table() -> str:
-    lines = [_HEADINGS, ("---",) * len(_HEADINGS), *_rows()]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _replaced(page: str, name: str, headings: _Row, rows: Iterable[_Row]) -> str:
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = page.split(begin, 1)
+    after = rest.split(end, 1)[1]
+    lines = (headings, ("---",) * len(headings), *rows)
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{before}{begin}\n{table}\n{end}{after}"
 
 
-def _rows() -> Iterator[tuple[str, ...]]:
+def _rows() -> Iterator[_Row]:
     for name, rule in RULES.items():
-        exact = "no" if rule.assumption else "but for the forms assumed" if rule.forms else "yes"
         shown = ", ".join(rule.shown_by) or "no file"
-        yield name, shown, exact, rule.assumption or rule.forms, rule.terms.value
+        rounded = ", ".join(each.name for each in rule.roundings)
+        assumed = rule.assumption or rule.forms
+        yield name, shown, _exact(rule), assumed, rounded, rule.terms.value
     others = sorted(set(HOST) - set(RULES))
-    by_host = ("the host does it, as LiteRT", "yes", "", Terms.NONE.value)
+    by_host = ("the host does it, as LiteRT", "yes", "", "", Terms.NONE.value)
     yield ", ".join(others), *by_host
     both = ", ".join(sorted(set(HOST) & set(RULES)))
     yield f"{both} of plain numbers", *by_host
+
+
+def _exact(rule: Rule) -> str:
+    if rule.assumption:
+        return "no"
+    if rule.forms:
+        return "but for the forms assumed"
+    return "but where rules of rounding are open" if rule.open_against else "yes"
+
+
+def _rounding_rows() -> Iterator[_Row]:
+    for rounding in ROUNDINGS.values():
+        for each in rounding.neighbours:
+            files = ", ".join((*each.told_apart_by, *(f"bytes of {f}" for f in each.bytes_of)))
+            files = files or "no file: open"
+            yield rounding.name, f"`{rounding.text}`", f"`{each.text}`", files

@@ -26,7 +26,8 @@ SQUARE_LIMIT = 32768
 EXPONENTIAL_UNIT = np.float32(1 / EXPONENTIAL_ONE)
 _ROOT_UNIT = np.float32(1 / ROOT_ONE)
 SHARE_FACTOR = _ROOT_UNIT * _ROOT_UNIT * np.float32(256)
-"""Scale fields of the instructions, to the bit in every public program."""
+"""Scale fields of the instructions, to the bit in every public program; rounded once the last would
+be one step above it."""
 
 
 def shares(

@@ -17,10 +17,10 @@ from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.policy import LITERT_LAYER, Exact, LsbBudget
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.coefficient_tables import compiler_choices
+from darwinn_testbench.reference.tflite.factors import addition_weights, conversion_factor
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.model import CpuModel
-from darwinn_testbench.reference.tflite.operators import addition_weights
-from darwinn_testbench.reference.tflite.output_stage import conversion_factor
+from darwinn_testbench.reference.tflite.softmax import ROOT_ONE
 from one_operator import Array, tensor
 
 MODELS = (
@@ -229,7 +229,7 @@ def test_the_functions_of_an_executable_are_recognised(corpus: Path) -> None:
     file = darwinn.load(corpus / "darwinn" / "keras_lstm_mnist_ptq_edgetpu.tflite")
     functions = compiler_choices(file.models[0].inference).functions
     found = {name: {round(2 * each.amplitude) for each in functions[name]} for name in functions}
-    assert found == {"sigmoid": {2 * 255}, "tanh": {255, 32767}}
+    assert found == {"sigmoid": {2 * 255}, "tanh": {255, 32767}, "rsqrt": {2 * ROOT_ONE}}
 
 
 def test_the_tables_of_an_executable_round_as_the_functions_do_but_for_ties(corpus: Path) -> None:

@@ -330,7 +330,7 @@ def test_a_mean_without_bounds_keeps_the_low_byte(image: Array) -> None:
     axes = tensor(1, (2,), "i4", constant=np.array([1, 2], np.int32))
     tensors = [tensor(0, image.shape, "i1", 2.0, -128), axes, tensor(2, (1, 2), "i1", 0.5, -128)]
     network = single("MEAN", tensors, (0, 1), (2,), keep_dims=False)
-    factor = f32(4) * (f32(1) / f32(6))
+    factor = f32(4) / f32(6)
     totals = (image.astype(int) + 128).sum(axis=(1, 2))[0]
     expected = [(round(float(f32(total) * factor)) % 256) - 128 for total in totals.tolist()]
     found = compute(network, image, unclipped=frozenset({float(factor)}))
@@ -356,6 +356,41 @@ def test_mean_over_the_image(image: Array, scale: float) -> None:
     tensors = [tensor(0, image.shape, "u1", scale, 9), axes, tensor(2, (1, 2), "u1", 0.3, 9)]
     result = compute(single("MEAN", tensors, (0, 1), (2,), keep_dims=False), image)
     totals = (image.astype(int) - 9).sum(axis=(1, 2))
-    factor = slow_factor(scale, 1.0, tensors[2]) * (f32(1) / f32(12))
+    factor = f32(f32(f32(scale) / f32(0.3)) / f32(12))
     expected = [slow_output(int(t), factor, tensors[2]) for t in totals[0]]
     assert result.tolist() == [expected]
+
+
+def mean_of(image: Array, scale: float, **choices: Any) -> int:
+    """The mean of all pixels of one channel, with the scale and zero point 0 on both sides."""
+    axes = tensor(1, (2,), "i4", constant=np.array([1, 2], np.int32))
+    tensors = [tensor(0, image.shape, "u1", scale), axes, tensor(2, (1, 1), "u1", scale)]
+    network = single("MEAN", tensors, (0, 1), (2,), keep_dims=False)
+    return int(compute(network, image, **choices).item())
+
+
+def image_of(side: int, total: int) -> Array:
+    """One channel of ``side`` times ``side`` pixels that add up to ``total``."""
+    low, more = divmod(total, side * side)
+    return (low + (np.arange(side * side) < more)).astype(np.uint8).reshape(1, side, side, 1)
+
+
+EQUAL = 0.101815253496170044
+"""s * float32(1 / s) is not 1: thermal_face_automl has it around a mean over 6 x 6."""
+STAGED = 0.135822430253028870
+"""The same network has it around a mean over 24 x 24, which it makes in two stages."""
+
+
+def test_the_mean_of_equal_scales_is_a_division_by_the_number_of_elements() -> None:
+    """The executable holds float32(1 / 36) = 0x3CE38E39: ties go to even, not down."""
+    assert f32(EQUAL) * (f32(1) / f32(EQUAL)) != 1
+    assert [mean_of(image_of(6, total), EQUAL) for total in (18, 54, 90, 126)] == [0, 2, 2, 4]
+
+
+def test_a_mean_in_two_stages_has_the_factor_of_the_second() -> None:
+    """The executable holds the factors 1 and 0x3AE38E38 there, not float32(1 / 576)."""
+    second = np.array(0x3AE38E38, np.uint32).view(f32).item()
+    image = image_of(24, 864)
+    assert mean_of(image, STAGED) == 2
+    assert mean_of(image, STAGED, stages=frozenset({(1.0, second)})) == 1
+    assert mean_of(image, EQUAL, stages=frozenset({(1.0, second)})) == 2
