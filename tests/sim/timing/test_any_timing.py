@@ -9,11 +9,11 @@ from random import Random
 import averaging_program
 import numpy as np
 import pytest
+from corpus_models import path_of
 from darwinn_formats.darwinn import Executable, load
 from darwinn_sim import timing
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
-from corpus_models import path_of
 from nightly import nightly_seed, nightly_too, note
 from random_timing import random_chip, random_link
 from strangers import stranger

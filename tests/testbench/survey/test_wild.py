@@ -62,7 +62,7 @@ UNALIGNED = {
     "yolo_unaligned_vectors": Verdict.PASS,
     "yolo_unaligned_itself": Verdict.RAN,
 }
-"""Files with 8-byte vectors that are aligned to 4: themselves, or their model before compilation."""
+"""Files with 8-byte vectors that are aligned to 4, or whose model before compilation has them."""
 
 CANNOT_PASS_YET = {
     "thermal_face_automl": "the factor of MEAN between equal scales is another in the reference",
