@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from darwinn_formats import tflite
 from darwinn_formats.darwinn import Executable
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
@@ -19,6 +16,7 @@ from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.reference.tflite.stored_weights import LayerShare, layer_shares
 from darwinn_testbench.report import Verdict
 from one_operator import Array, single, tensor
+from other_weights import with_weights
 
 NAME = "mobilenet_v1_0.25_128_quant"
 LAYERS = {"CONV_2D": 26, "DEPTHWISE_CONV_2D": 25}
@@ -33,21 +31,6 @@ UNLIKE = frozenset({"mnist_lenet_quant", "yolov8n_pallets_640"})
 
 UNREADABLE = frozenset({"yolo_unaligned_vectors"})
 """Files with 8-byte vectors that are aligned to 4, which cannot be read yet."""
-
-
-def with_weights(model: Path, operator: int, change: Callable[[Array], Array]) -> bytes:
-    """The file with the weights of one operator changed in place."""
-    data = bytearray(model.read_bytes())
-    loaded = tflite.load(bytes(data))
-    graph = loaded.subgraphs[0]
-    weights = graph.tensors[graph.operators[operator].inputs[1]]
-    old = loaded.constant(weights)
-    assert old is not None
-    place = bytes(data).find(old.tobytes())
-    assert place > 0
-    assert struct.unpack_from("<I", data, place - 4)[0] == old.nbytes
-    data[place : place + old.nbytes] = np.ascontiguousarray(change(old.copy())).tobytes()
-    return bytes(data)
 
 
 def other(values: Array) -> Array:
