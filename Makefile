@@ -39,7 +39,7 @@ help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  The tests on real models need DARWINN_CORPUS=FOLDER, those on models of strangers"
-	@echo "  DARWINN_WILD=FOLDER; without them they are skipped."
+	@echo "  DARWINN_WILD=FOLDER and DARWINN_WILD2=FOLDER; without them they are skipped."
 
 # The environment, made again whenever the dependencies change. A system Python can lack the venv
 # module (Debian packages it apart), which is said here in one line rather than as a traceback.

@@ -72,6 +72,15 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return options
 
 
+REAL_MODELS = ("DARWINN_CORPUS", "DARWINN_WILD", "DARWINN_WILD2")
+"""Variables that name folders of real models; those of strangers may be absent."""
+
+
+def real_folders() -> list[Path]:
+    """The folders of real models that are set."""
+    return [Path(folder) for name in REAL_MODELS if (folder := os.environ.get(name))]
+
+
 def corpus(folder: str) -> Path:
     """A folder of the corpus; exits with 2 where there is none."""
     root = os.environ.get("DARWINN_CORPUS")

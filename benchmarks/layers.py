@@ -2,7 +2,7 @@
 
     python -m benchmarks.layers [FILE ...] [--repeat N] [--only WORD]
 
-Without files: the compiled models of DARWINN_CORPUS, and of DARWINN_WILD if that is set. Each is a
+Without files: the compiled models of DARWINN_CORPUS, DARWINN_WILD and DARWINN_WILD2. Each is a
 command of its own, from the start of Python to the last byte of JSON; kernels and bytecode have
 been made before, as those of an installation have, and the least of N times counts. What a command
 refuses is listed, and has no bound. Exits with 1 beyond a bound.
@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from benchmarks.common import MIB, corpus, existing_file, machine, parser, with_word
+from benchmarks.common import MIB, corpus, existing_file, machine, parser, real_folders, with_word
 
 SECONDS = 2.0
 MEMORY = 500 * MIB
@@ -61,9 +61,8 @@ def used_by(path: Path, words: tuple[str, ...], bytecode: str) -> Used:
 
 def models() -> list[Path]:
     """The compiled models of the corpus, and of strangers."""
-    folders = [corpus("darwinn")]
-    if wild := os.environ.get("DARWINN_WILD"):
-        folders.append(Path(wild) / "darwinn")
+    corpus("darwinn")
+    folders = [folder / "darwinn" for folder in real_folders()]
     return [path for folder in folders for path in sorted(folder.glob("*_edgetpu.tflite"))]
 
 

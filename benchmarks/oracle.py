@@ -2,29 +2,39 @@
 
     python -m benchmarks.oracle [--repeat N] [--only WORD]
 
-For each compiled model of DARWINN_CORPUS and DARWINN_WILD that lies beside its model before
-compilation: processor time of one inference on the simulated chip, of the chip's arithmetic on the
-CPU (of the whole network, the host's operators included), and of LiteRT with one thread; each the
-least of N. Models of several programs, and those whose network the oracle does not compute, are
-named. Exits with 1 where the oracle takes longer than the chip's run, also in three more processes.
+For each compiled model of DARWINN_CORPUS, DARWINN_WILD and DARWINN_WILD2 that lies beside its model
+before compilation: processor time of one inference on the simulated chip, of the chip's arithmetic
+on the CPU (of the whole network, the host's operators included), and of LiteRT with one thread;
+each the least of N. Models of several programs, those that cannot be read, and those whose network
+the oracle does not compute, are named. Exits with 1 where the oracle takes
+longer than the chip's run, also in three more processes.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from darwinn_formats.errors import FormatError
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.expectation import References, device_inputs
 from darwinn_testbench.errors import InputError
 
-from benchmarks.common import STARTS, alone, machine, parser, refuse, with_word
+from benchmarks.common import (
+    REAL_MODELS,
+    STARTS,
+    alone,
+    machine,
+    parser,
+    real_folders,
+    refuse,
+    with_word,
+)
 from benchmarks.many_inputs import best, litert
 
 ENOUGH = 2.0
@@ -53,9 +63,8 @@ class Times:
 
 
 def pairs() -> Iterator[tuple[str, Path, Path]]:
-    """Name, compiled model and model before compilation, of both folders."""
-    for variable in ("DARWINN_CORPUS", "DARWINN_WILD"):
-        root = Path(os.environ.get(variable) or "/nowhere")
+    """Name, compiled model and model before compilation, of all folders."""
+    for root in real_folders():
         for path in sorted((root / "darwinn").glob("*_edgetpu.tflite")):
             name = path.name.removesuffix("_edgetpu.tflite")
             original = root / "tflite" / f"{name}.tflite"
@@ -77,12 +86,12 @@ def _least(actions: Sequence[Callable[[], object]], repeat: int) -> list[float]:
 
 def measure(path: Path, original: Path, repeat: int) -> Times | str:
     """The times of a pair, or why there are none."""
-    (model, *more) = open_models(path)
-    if more:
-        return f"{1 + len(more)} programs"
     try:
+        (model, *more) = open_models(path)
+        if more:
+            return f"{1 + len(more)} programs"
         references = References(original, model)
-    except InputError as error:
+    except (FormatError, InputError) as error:
         return str(error).split(": ", 1)[-1]
     (tensors,) = random_inputs(references.ports, seed=0, runs=1)
     inputs = list(tensors.values())
@@ -112,7 +121,7 @@ def main() -> int:
     arguments.add_argument("--only", default="", metavar="WORD", help="models with this word")
     options = arguments.parse_args()
     if not (there := list(pairs())):
-        refuse("DARWINN_CORPUS and DARWINN_WILD have no model compiled and before")
+        refuse(f"{', '.join(REAL_MODELS)} have no model compiled and before")
     chosen = with_word(options.only, there, lambda each: each[0])
     print(machine())
     print(f"{'model':<50} {'chip ms':>9} {'oracle ms':>9} {'ratio':>6} {'LiteRT ms':>9}")

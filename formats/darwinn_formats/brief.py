@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from darwinn_formats.errors import printable
 from darwinn_formats.figure import histogram
+from darwinn_formats.names import readable
 
 MOST = 1500
 """Characters of the whole form."""
@@ -144,4 +144,4 @@ def _text(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(printable(text))
+    return html.escape(readable(text))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 
 Bars = Sequence[tuple[str, Mapping[str, float]]]
 """Bars by name, each of parts put side by side, in one unit."""
@@ -156,4 +156,4 @@ def _svg(width: float, height: float, drawn: Sequence[str], label: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(printable(text))
+    return html.escape(readable(text))

@@ -36,5 +36,6 @@ def small_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.parent.mkdir()
         path.touch()
     monkeypatch.setenv("DARWINN_CORPUS", str(tmp_path))
-    monkeypatch.delenv("DARWINN_WILD", raising=False)
+    for name in ("DARWINN_WILD", "DARWINN_WILD2"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path

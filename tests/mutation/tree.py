@@ -36,7 +36,7 @@ from tests.mutation.mutants import KERNEL_DECORATORS, Mutant
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("formats", "sim", "testbench")
-_UNSET = ("DARWINN_CORPUS", "DARWINN_WILD", "DARWINN_TRACES")
+_UNSET = ("DARWINN_CORPUS", "DARWINN_WILD", "DARWINN_WILD2", "DARWINN_TRACES")
 _KEEPS_KERNELS = tuple(
     f"sim/darwinn_sim/kernel/{name}.py"
     for name in ("compiled", "compiling", "private_files", "pruning", "store")

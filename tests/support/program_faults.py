@@ -58,10 +58,9 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Mutation:
+class Edit:
     """Changes of the instruction at ``pc`` of a chunk of an executable (by their numbers)."""
 
-    kind: Kind
     executable: int
     chunk: int
     pc: int
@@ -71,7 +70,17 @@ class Mutation:
     def __str__(self) -> str:
         changes = ", ".join(map(str, self.changes))
         place = f"executable {self.executable}, chunk {self.chunk}, pc {self.pc}"
-        return f"{self.kind}: {place}, {self.instruction}: {changes}"
+        return f"{place}, {self.instruction}: {changes}"
+
+
+@dataclass(frozen=True)
+class Mutation(Edit):
+    """The only edit of a program, of a kind."""
+
+    kind: Kind
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {super().__str__()}"
 
 
 def executables_of(model: CompiledModel) -> tuple[Executable, ...]:
@@ -103,11 +112,11 @@ def draw(random: Random, programs: Sequence[Sequence[DecodedChunk]], kind: Kind)
         if options:
             name = operation.instruction.name
             changes = random.choice(options)
-            return Mutation(kind, executable, chunk, operation.pc, name, changes)
+            return Mutation(executable, chunk, operation.pc, name, changes, kind)
     return None
 
 
-def mutated_stream(stream: bytes | memoryview, mutation: Mutation) -> bytes:
+def mutated_stream(stream: bytes | memoryview, mutation: Edit) -> bytes:
     """A chunk of instructions with the mutation."""
     instructions = instructions_of(bytes(stream))
     at = decode(stream).pc.tolist().index(mutation.pc)

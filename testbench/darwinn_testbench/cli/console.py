@@ -14,6 +14,7 @@ from typing import NoReturn, TypeVar
 
 from darwinn_formats.errors import printable
 from darwinn_formats.limits import MEMORY, SECONDS
+from darwinn_formats.names import readable
 from darwinn_sim.isa.grading import Assumption
 from rich.console import Console, RenderableType
 
@@ -39,7 +40,7 @@ class Lines(str):
     @classmethod
     def of(cls, lines: Iterable[str]) -> Lines:
         """``lines``, each of which stays one whatever names it holds."""
-        return cls("\n".join(map(printable, lines)))
+        return cls("\n".join(map(readable, lines)))
 
 
 @contextmanager
@@ -117,7 +118,7 @@ def assumption_lines(assumptions: Sequence[Assumption]) -> list[str]:
 
 def wrapped(*lines: str) -> Lines:
     """``lines`` in the width of the terminal, what follows indented; words stay whole."""
-    return Lines.of(part for line in map(printable, lines) for part in _wrapped(line))
+    return Lines.of(part for line in map(readable, lines) for part in _wrapped(line))
 
 
 def _wrapped(line: str) -> list[str]:
@@ -144,7 +145,7 @@ def _print_body(parts: Sequence[RenderableType]) -> None:
     console = _console()
     for part in parts:
         if isinstance(part, str):
-            sys.stdout.write((part if isinstance(part, Lines) else printable(part)) + "\n")
+            sys.stdout.write((part if isinstance(part, Lines) else readable(part)) + "\n")
         else:
             console.print(part)
 
@@ -152,7 +153,7 @@ def _print_body(parts: Sequence[RenderableType]) -> None:
 def _print_summary(report: Report[RowType], next_step: str, *, stderr: bool) -> None:
     console = Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
     console.print(styled(report.verdict), end="")
-    detail = f": {report.headline}" if report.headline else ""
-    console.print(printable(f"  {report.file}{detail}"), markup=False)
+    detail = f": {readable(report.headline)}" if report.headline else ""
+    console.print(f"  {printable(report.file)}{detail}", markup=False)
     if next_step:
         console.print(printable(f"next: {next_step}"), style="dim", markup=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
+from darwinn_formats.names import short_name
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.cpu_operators import CPU_COLUMNS, CpuOperator
@@ -56,7 +57,7 @@ _COLUMNS: tuple[Column[LayerRow], ...] = (
 )
 
 _NETWORK: Column[LayerRow] = Column(
-    "network", lambda row: f"{row.operator} {row.tensor.partition(';')[0]}", may_shrink=True
+    "network", lambda row: f"{row.operator} {short_name(row.tensor)}", may_shrink=True
 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 from rich.console import Console
 
 from darwinn_testbench.cli.terminal import print_line
@@ -71,7 +71,7 @@ class _Bar:
 
     def advance(self, description: str, done: int, total: int | None) -> None:
         """``done`` of ``total`` steps lie behind, and ``description`` begins."""
-        self._description = printable(description)
+        self._description = readable(description)
         self._draw(self._description, completed=done, total=total)
 
     def watch(self, begun: int | None) -> None:

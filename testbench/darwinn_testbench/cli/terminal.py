@@ -7,7 +7,7 @@ import sys
 from typing import TextIO
 
 import typer
-from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 
 Exit = typer.Exit
 
@@ -23,7 +23,7 @@ def print_line(text: str) -> None:
     Where it cannot be written (its reader went away, a full disk) nobody is told, and work goes on.
     """
     try:
-        sys.stderr.write(printable(text) + "\n")
+        sys.stderr.write(readable(text) + "\n")
         sys.stderr.flush()
     except OSError:
         _discard(sys.stderr)

@@ -292,8 +292,8 @@ class ChipCheck(Check):
         return [row for row in self.device.dma if row.verdict.failed]
 
     def _verdict(self) -> Verdict:
-        """That of the outputs and of the function tables, without a reference also what is wrong
-        with the DMA.
+        """That of the outputs, of the tensors within and of the function tables, without a
+        reference also what is wrong with the DMA.
 
         DMA that is as hinted is no comparison of outputs; a model without outputs is not compared.
         Whoever requires a reference requires it of every operator.
@@ -302,7 +302,8 @@ class ChipCheck(Check):
         found = [row.verdict for row in self.rows] or [uncompared]
         if self._coverage.missing and uncompared.failed:
             found.append(uncompared)
-        if self.functions.wrong:
+        found += [row.verdict for row in self.tensors]
+        if self.functions.wrong or self.divergences:
             found.append(Verdict.MISMATCH)
         if self.references is None:
             found += [row.verdict for row in self._wrong_dma]
@@ -318,11 +319,7 @@ class ChipCheck(Check):
             stalls = self.asked.stall_seed
             held = "" if stalls is None else f", held back at random from seed {stalls},"
             parts.append(f"{equal} of {len(by_rtl)} outputs of the RTL{held} equal the model's")
-        found = Counter(row.finding for row in self.tensors)
-        if found:
-            shown = [each for each in Finding if found[each] or each is not Finding.TAKEN]
-            counts = ", ".join(f"{found[finding]} {finding}" for finding in shown)
-            parts.append(f"tensors within: {counts}")
+        parts.append(_within(self.tensors))
         coverage = self._coverage
         if coverage.policy or coverage.missing:
             parts.append(str(coverage))
@@ -349,6 +346,18 @@ class ChipCheck(Check):
         agree = sum(each is not None and each.passed for each in deciding)
         count = {COMPLETION: len(judged), NOTHING: 0}.get(decided_by, agree)
         return f"{count} of {len(judged)} outputs {text}" if judged else ""
+
+
+def _within(tensors: Sequence[TensorRow]) -> str:
+    """How many tensors within are right, and which is the first that is not."""
+    if not tensors:
+        return ""
+    found = Counter(row.finding for row in tensors)
+    shown = [each for each in Finding if found[each] or each is not Finding.TAKEN]
+    counts = ", ".join(f"{found[finding]} {finding}" for finding in shown)
+    wrong = next((row for row in tensors if row.finding is Finding.DIFFERS), None)
+    first = "" if wrong is None else f"; the first: {wrong.place}: {wrong.message}"
+    return f"tensors within: {counts}{first}"
 
 
 def _all_pass(rows: Sequence[OutputRow]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from darwinn_formats.files import Source
+from darwinn_formats.names import short_name
 
 from darwinn_testbench.comparison.verify import between_programs, verify
 from darwinn_testbench.errors import InputError
@@ -31,7 +32,7 @@ class LayerName:
 
     def __str__(self) -> str:
         """The tensor by the first of the names that a converter has joined."""
-        return f"{self.operator} {self.tensor.partition(';')[0]}"
+        return f"{self.operator} {short_name(self.tensor)}"
 
 
 def layer_names(

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from darwinn_formats.names import short_name
+
 from darwinn_testbench.explain.conditions import Condition
 from darwinn_testbench.explain.crossing import CACHE_BYTES, Piece
 from darwinn_testbench.explain.graph import Node
@@ -200,5 +202,5 @@ _RULES: tuple[Callable[[Situation], Iterator[Advice]], ...] = (
 
 def _short(name: str) -> str:
     """A tensor by the first of the names that a converter has joined, shortened in the middle."""
-    first = name.partition(";")[0]
+    first = short_name(name)
     return first if len(first) <= 40 else f"{first[:19]}…{first[-20:]}"

@@ -197,7 +197,7 @@ _TRANSPOSE = _sized(
     SEEN,
 )
 _MEAN = _sized(
-    Seen("size", "mean of {:,} bytes", findings.data_bytes, 62_720, 98_304),
+    Seen("size", "mean of {:,} bytes", findings.data_bytes, 96_768, 98_304),
     "reduce it in parts (SPLIT, MEAN, CONCATENATION), or make the tensor smaller",
     SEEN,
 )

@@ -41,7 +41,7 @@ EVIDENCE: Mapping[str, tuple[str, ...]] = {
     "PAD": _BOTH,
     "PRELU": ("issue 597",),
     "QUANTIZE": (SEEN,),
-    "REDUCE_MAX": (),
+    "REDUCE_MAX": (SEEN,),
     "REDUCE_MIN": (),
     "RELU": (TABLE_2019,),
     "RELU6": (TABLE_2019,),

@@ -11,6 +11,7 @@ from darwinn_formats import tflite
 from darwinn_formats.darwinn import DarwinnFile, load
 from darwinn_formats.darwinn.loader import flatten
 from darwinn_formats.files import Source, content_of, errors_name, name_of
+from darwinn_formats.names import short_name
 from darwinn_sim import timing
 from darwinn_sim.isa import grading
 
@@ -79,7 +80,7 @@ class ExplainRow(Row):
     @property
     def tensor(self) -> str:
         """The result's name; of one that has the names of all that was fused, the first."""
-        return self.name.partition(";")[0]
+        return short_name(self.name)
 
     @property
     def rank(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from darwinn_formats.names import short_name
+
 from darwinn_testbench.explain.advice import Advice
 from darwinn_testbench.explain.crossing import Crossing, Piece
 from darwinn_testbench.explain.explain import ExplainRow
@@ -47,7 +49,7 @@ _CROSSINGS: tuple[Column[Crossing], ...] = (
     Column("direction", lambda each: each.direction),
     Column("bytes", lambda each: each.bytes, "right"),
     Column("ms", lambda each: each.milliseconds, "right"),
-    Column("tensor", lambda each: each.tensor.partition(";")[0]),
+    Column("tensor", lambda each: short_name(each.tensor)),
 )
 _PIECES: tuple[Column[Piece], ...] = (
     Column("piece", lambda each: each.number, "right"),
@@ -168,7 +170,7 @@ def _transfers(report: Report[ExplainRow], pieces: tuple[Piece, ...]) -> Section
 
 def _name(each: Crossing, pieces: int) -> str:
     piece = f"piece {each.piece} " if pieces > 1 else ""
-    return f"{piece}{each.what} {each.tensor.partition(';')[0]}".strip()
+    return f"{piece}{each.what} {short_name(each.tensor)}".strip()
 
 
 def _memory(pieces: tuple[Piece, ...], room: int) -> Chart:

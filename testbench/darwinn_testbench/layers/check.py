@@ -70,6 +70,13 @@ class TensorRow(Row):
     max_difference: int = 0
     value: AnyArray | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
+    @property
+    def place(self) -> str:
+        """Which tensor it is, what computes it, and where the chip has it."""
+        layers = "+".join(map(str, self.layers))
+        where = f", in layer {layers}" if layers else ", sent to the host" if self.output else ""
+        return f"run {self.run}: {self.name}, by {self.operator}{where}"
+
 
 @dataclass(eq=False)
 class LayerCheck:

@@ -8,6 +8,7 @@ from html import escape
 from itertools import pairwise
 
 from darwinn_formats.errors import printable
+from darwinn_formats.names import readable, short_name
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.extras import require
@@ -110,7 +111,7 @@ def _port_lines(port: PortFigures) -> tuple[str, ...]:
 def _lines(row: LayerRow) -> Iterator[str]:
     yield f"{row.number}  {operation(row)}"
     if row.tensor:
-        yield _short(f"{row.operator} {row.tensor.partition(';')[0]}")
+        yield _short(f"{row.operator} {short_name(row.tensor)}")
     shape = "" if row.output_shape is None else _size(row.output_shape)
     shape = "? shape" if "output shape" in row.unknown else shape
     parameters = sum(each.bytes for each in row.parameters)
@@ -144,7 +145,7 @@ def _size(numbers: Sequence[int]) -> str:
 
 
 def _short(name: str, most: int = 32) -> str:
-    return shortened(printable(name), most)
+    return shortened(readable(name), most)
 
 
 def _dot(graph: Sequence[Node]) -> str:
@@ -207,7 +208,7 @@ def _svg(graph: Sequence[Node]) -> str:
             down = (number - (len(node.lines) - 1) / 2) * 1.2 * size + 0.35 * size
             lines.append(
                 f'<text x="{dots(x - left)}" y="{float(middle) + down:g}" font-size="{size:g}">'
-                f"{escape(printable(text))}</text>"
+                f"{escape(readable(text))}</text>"
             )
     return "\n".join([*lines, "</svg>", ""])
 

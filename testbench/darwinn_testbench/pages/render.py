@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from darwinn_testbench.extras import advice_of
 from darwinn_testbench.pages import charts
@@ -44,13 +45,13 @@ def render(page: Page, library: str = "") -> bytes:
         loader=PackageLoader("darwinn_testbench.pages", ""),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_printable,
+        finalize=_readable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(shown=_shown, kind=_kind, sorted_by=_sorted_by, lines=_lines)
     environment.filters.update(base64=lambda data: base64.b64encode(data).decode(), frame=_frame)
-    environment.filters["classed"] = _classed
+    environment.filters.update(classed=_classed, key=_key)
     environment.tests["verdict"] = lambda cell: isinstance(cell, Verdict)
     parts = [part for section in page.sections for part in section.parts]
     drawn = [part for part in parts if isinstance(part, Chart) and charts.installed()]
@@ -78,16 +79,19 @@ def _kind(part: Any) -> str:
 
 
 def _chart(chart: Chart) -> Mapping[str, Any]:
-    columns = {name: _column(values) for name, values in chart.columns.items()}
+    columns = {
+        name: _column(values, printable if name == "key" else readable)
+        for name, values in chart.columns.items()
+    }
     return {"spec": charts.compiled(chart), "columns": columns, "time": chart.time}
 
 
-def _column(values: Sequence[Any]) -> Any:
+def _column(values: Sequence[Any], shown: Callable[[str], str]) -> Any:
     """Numbers as they are; of texts each once, and which of them stands where."""
     plain = np.asarray(values).tolist() if isinstance(values, np.ndarray) else list(values)
     if not any(isinstance(value, str) for value in plain):
         return plain
-    texts = ["" if value is None else printable(str(value)) for value in plain]
+    texts = ["" if value is None else shown(str(value)) for value in plain]
     place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     return {"of": list(place), "at": [place[text] for text in texts]}
 
@@ -145,6 +149,11 @@ def _lines(path: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in path)
 
 
-def _printable(value: Any) -> Any:
+def _key(text: str) -> Markup:
+    """By what parts of a page are told to be about the same thing: the whole name."""
+    return escape(printable(text))
+
+
+def _readable(value: Any) -> Any:
     """Any text but what is markup already."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return readable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

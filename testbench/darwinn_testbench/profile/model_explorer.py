@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from darwinn_formats.errors import printable
+from darwinn_formats.names import short_name
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import Node, nodes, operation
@@ -125,7 +126,7 @@ def _node(node: Node, layer: LayerRow | None, timed: ProfileRow | None) -> Json:
         # Without the namespace, which the classes do not ask for, the viewer's layout ends.
         name = printable(node.key)
         return {"id": node.key, "label": name, "namespace": "", "incomingEdges": edges}
-    path = printable(layer.tensor.partition(";")[0])
+    path = printable(short_name(layer.tensor))
     return {
         "id": node.key,
         "label": layer.operator or operation(layer),

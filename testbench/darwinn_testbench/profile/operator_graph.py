@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
-from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 
 from darwinn_testbench.layers.graph import COLOURS, OTHER_COLOUR, PORT_COLOUR, Node
 from darwinn_testbench.programs.operators import OperatorRow, ProgramPort
@@ -101,4 +101,4 @@ def _lines(row: OperatorRow) -> Iterator[str]:
 
 
 def _short(text: str) -> str:
-    return shortened(printable(text), _LINE)
+    return shortened(readable(text), _LINE)

@@ -14,6 +14,7 @@ import numpy as np
 from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.files import Source
+from darwinn_formats.names import short_name
 from darwinn_sim import chip, timing
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
@@ -86,7 +87,7 @@ class ProfileRow(Row):
     @property
     def network(self) -> str:
         """The operator of the network, with the first name of its tensor; empty if not known."""
-        return f"{self.operator} {self.tensor.partition(';')[0]}".strip()
+        return f"{self.operator} {short_name(self.tensor)}".strip()
 
 
 @brief

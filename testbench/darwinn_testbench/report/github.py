@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 
 from darwinn_testbench.report.markdown import to_markdown
 from darwinn_testbench.report.result import Report, Row, failing_rows
@@ -42,7 +42,7 @@ def append_summary(reports: Sequence[Report[Row]]) -> bool:
 
 
 def _data(text: str) -> str:
-    return printable(text).replace("%", "%25")
+    return readable(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 
 from darwinn_testbench.report.result import Report, Row, telling_rows
 from darwinn_testbench.report.verdict import Verdict
@@ -41,9 +42,9 @@ def to_junit(reports: Sequence[Report[Row]]) -> bytes:
         suite = TestSuite(printable(report.file))
         for name, value in report.figures.items():
             if isinstance(value, str | int | float):
-                suite.add_property(name, printable(str(value)))
+                suite.add_property(name, readable(str(value)))
         for number, assumption in enumerate(report.assumptions):
-            suite.add_property(f"assumption {number}", printable(assumption.text))
+            suite.add_property(f"assumption {number}", readable(assumption.text))
         suite.add_testcases(_cases(report))
         document.add_testsuite(suite)
     document.update_statistics()
@@ -58,9 +59,9 @@ def _cases(report: Report[Row]) -> list[TestCase]:
 def _case(command: str, row: Row) -> TestCase:
     import junitparser
 
-    why = printable(row.why)
+    why = readable(row.why)
     case = junitparser.TestCase(
-        printable(row.case), classname=f"darwinn.{command}", time=row.duration
+        readable(row.case), classname=f"darwinn.{command}", time=row.duration
     )
     kind = _RESULTS.get(row.verdict)
     if kind is not None:

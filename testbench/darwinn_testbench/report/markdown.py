@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 
 from darwinn_testbench.report.result import Report, Row, failing_rows
 from darwinn_testbench.report.verdict import Verdict, worst
@@ -66,7 +66,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def _escaped(cell: str) -> str:
     """Text that ends no cell and no line of the table."""
-    return printable(" ".join(cell.split())).replace("\\", "\\\\").replace("|", "\\|")
+    return readable(" ".join(cell.split())).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _mark(verdict: Verdict) -> str:

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from darwinn_formats.brief import brief, brief_value, histograms, table_of
-from darwinn_formats.errors import printable
 from darwinn_formats.figure import bars
+from darwinn_formats.names import readable
 from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.report.shortened import shortened
@@ -184,7 +184,7 @@ class Report(Generic[RowKind]):
             f"<p>{escape(each)}</p>{_table(items)}" for each, items in before.items() if items
         ]
         tables.append(_table(rows, rows[0].listed if rows else ()))
-        head = f"<p><strong>{escape(printable(title))}</strong></p>"
+        head = f"<p><strong>{escape(readable(title))}</strong></p>"
         return "".join([head, self._figure(), *tables])
 
     def _figure(self) -> str:

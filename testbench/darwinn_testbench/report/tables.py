@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
-from darwinn_formats.errors import printable
+from darwinn_formats.names import readable
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
@@ -161,7 +161,7 @@ def cell_text(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}"
-    return "" if value is None else printable(str(value))
+    return "" if value is None else readable(str(value))
 
 
 def _cell(value: Any) -> Text:

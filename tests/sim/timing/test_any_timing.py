@@ -9,19 +9,29 @@ from random import Random
 import averaging_program
 import numpy as np
 import pytest
+from corpus_models import path_of
 from darwinn_formats.darwinn import Executable, load
 from darwinn_sim import timing
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network, compile_stand_alone
 from nightly import nightly_seed, nightly_too, note
 from random_timing import random_chip, random_link
+from strangers import stranger
 
 TIMINGS = 10
 TIMINGS_OF_A_MODEL = 2
 NIGHTLY_TIMINGS = 100
 
 CORPUS = ("dense_256", "bright_16x16", "looming_64x64_3x3", "keras_lstm_mnist_ptq")
-WILD = ("padding_2x2x3", "stride_64x64x3", "testconv1", "mnist_lenet_quant", "dense_2x2x3x100x200")
+WILD = (
+    "padding_2x2x3",
+    "stride_64x64x3",
+    "testconv1",
+    "mnist_lenet_quant",
+    "dense_2x2x3x100x200",
+    "one_layer_layer1_FC_Nodes900_ActNone",
+    "conv_chain_two_32",
+)
 
 
 def counts(result: timing.Timing) -> list[object]:
@@ -68,10 +78,10 @@ def test_samples_end_at_any_rate(name: str, nightly: bool) -> None:
         note(f"timings of {name}", timings, seed)
 
 
-def models(folder: Path, name: str, nightly: bool) -> None:
+def models(path: Path, name: str, nightly: bool) -> None:
     seed = nightly_seed() if nightly else 0
     timings = NIGHTLY_TIMINGS if nightly else TIMINGS_OF_A_MODEL
-    for model in load(folder / f"darwinn/{name}_edgetpu.tflite").models:
+    for model in load(path).models:
         for executable in filter(None, (model.caching, model.inference)):
             check(executable, timings, seed)
     if nightly:
@@ -81,10 +91,10 @@ def models(folder: Path, name: str, nightly: bool) -> None:
 @nightly_too
 @pytest.mark.parametrize("name", CORPUS)
 def test_real_models_end_at_any_rate(corpus: Path, name: str, nightly: bool) -> None:
-    models(corpus, name, nightly)
+    models(path_of(corpus, name), name, nightly)
 
 
 @nightly_too
 @pytest.mark.parametrize("name", WILD)
-def test_executables_of_strangers_end_at_any_rate(wild: Path, name: str, nightly: bool) -> None:
-    models(wild, name, nightly)
+def test_executables_of_strangers_end_at_any_rate(name: str, nightly: bool) -> None:
+    models(stranger(name), name, nightly)

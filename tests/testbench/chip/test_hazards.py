@@ -130,7 +130,7 @@ def emptied_fence(executable: int) -> bytes:
     changes = tuple(
         Change(name, -1, int(fence[name]), 0) for name in ("wait_idle", "tile_fence_valid")
     )
-    mutation = Mutation(Kind.FENCE_EMPTIED, executable, 0, fence.pc, "ScalarFence", changes)
+    mutation = Mutation(executable, 0, fence.pc, "ScalarFence", changes, Kind.FENCE_EMPTIED)
     model = mutated_model(file.models[0], mutation)
     assert model.caching is not None
     return dump(Package.of(model.inference, model.caching))

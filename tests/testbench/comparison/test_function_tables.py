@@ -178,7 +178,7 @@ def test_a_wrong_table_is_a_mismatch_of_its_program(corpus: Path) -> None:
     # In the segment from -2.70 to -1.76: 2e-4 of the amplitude, far below what is recognised.
     at = 5 * 4
     change = Change("coefficient", at, 0, word_of(stream, table.pc, at) + (1 << 8))
-    place = Mutation(Kind.TABLE, 0, 0, table.pc, "CoefficientTable", (change,))
+    place = Mutation(0, 0, table.pc, "CoefficientTable", (change,), Kind.TABLE)
     wrong = mutated_stream(stream, place)
     assert data.count(stream) == 1
     reference = corpus / "tflite" / f"{name}.tflite"

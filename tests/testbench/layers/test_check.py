@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import junitparser
 import numpy as np
 import pytest
 from darwinn_sim.machine import layers, observer
@@ -22,10 +23,12 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import find_candidates, layer_taps
 from darwinn_testbench.layers.check import Finding, LayerCheck, TensorRow
 from darwinn_testbench.reference.tflite.graph import Network, Operator, TensorValues
-from darwinn_testbench.report import Verdict
+from darwinn_testbench.report import Verdict, to_junit
 from layer_programs import layer, one_pass_words, program, spread
 from one_operator import Array, tensor
+from other_weights import with_weights
 
+MOBILENET = "mobilenet_v1_0.25_128_quant"
 IMAGE = (1, 4, 8, 8)
 SHIFT = 0x80
 
@@ -255,3 +258,49 @@ def test_a_wrong_parameter_shows_in_the_layers(corpus: Path) -> None:
     assert wrong[0].operator == "CONV_2D"
     assert wrong[0].differing
     assert f"{len(wrong)} differs" in report.message
+    assert f"; the first: {wrong[0].place}: {wrong[0].message}" in report.message
+
+
+@pytest.fixture(scope="module")
+def hidden(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A MobileNet in which one bit of one weight differs from what was compiled: on the first
+    inputs the outputs are the same."""
+
+    def change(weights: Array) -> Array:
+        weights.reshape(-1)[9] ^= 1
+        return weights
+
+    file = tmp_path_factory.mktemp("hidden") / "changed.tflite"
+    file.write_bytes(with_weights(corpus / "tflite" / f"{MOBILENET}.tflite", 24, change))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("option", "verdict"),
+    [("layers", Verdict.MISMATCH), ("localise", Verdict.MISMATCH), (None, Verdict.PASS)],
+)
+def test_a_difference_within_is_no_pass_though_outputs_are_equal(
+    corpus: Path, hidden: Path, option: str | None, verdict: Verdict
+) -> None:
+    source = corpus / "darwinn" / f"{MOBILENET}_edgetpu.tflite"
+    report = verify(
+        source, hidden, runs=1, layers=option == "layers", localise=option == "localise"
+    )
+    assert {row.verdict for row in report.rows} == {Verdict.PASS}
+    assert report.verdict is verdict
+    suite = next(iter(junitparser.JUnitXml.fromstring(to_junit([report]).decode())))
+    assert suite.failures == (1 if verdict.failed else 0)
+
+
+def test_a_difference_within_is_the_exit_code_and_the_summary(
+    corpus: Path, hidden: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = corpus / "darwinn" / f"{MOBILENET}_edgetpu.tflite"
+    words = ["verify", str(source), "--reference", str(hidden), "--runs", "1", "--layers"]
+    assert run_command_line(words) == 1
+    (summary,) = (
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("mismatch")
+    )
+    assert "25 equal, 6 differs, 0 not materialised" in summary
+    first = "run 0: MobilenetV1/MobilenetV1/Conv2d_12_pointwise/Relu6, by CONV_2D, in layer 26"
+    assert f"the first: {first}: 1 of 4096 bytes differ, by up to 1" in summary

@@ -1,18 +1,19 @@
 """Executables of strangers, by the survey's own tasks: each shows a rule that others rest on, too.
 
-The quick ones run in the gate; nightly every file of both folders does.
+The quick ones run in the gate; nightly every file of all folders does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from corpus_models import by_night
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.survey.plan import plan
 from darwinn_testbench.survey.run import survey
 from darwinn_testbench.survey.task import SurveyRow
+from strangers import stranger
 
 EQUAL = "equal the chip arithmetic on every byte"
 
@@ -27,16 +28,24 @@ QUICK = {
     "mobilenet_v2_2019_retrained": "an average pool, residual additions",
     "yamnet_spectra_in": "a float32 input that the host quantises",
     "movenet_single_pose_lightning_ptq": "a normalisation of several operators in one instruction",
+    "conv_chain_two_32": "convolutions of 32 channels that no activation bounds",
+    "conv_chain_five_100": "five of them, spread over tiles in several passes",
+    "thermal_face_automl": "means whose factor is float32(1/n)",
 }
 """Files with the model before compilation, which all outputs must equal, and what they show."""
 
-LARGEST = "mobilenet_v2_2019_retrained"
+SLOW = {"mobilenet_v2_2019_retrained", "conv_chain_five_100"}
 
 ALONE = {
     "testconv1": "a compiler that says its version",
     "voice_commands_v0.8": "maxima of one byte plane a step",
     "yolov5n_int8_160": "the nearest neighbour",
     "teachable_machine": "a head that was trained in a browser",
+    "function_7_v1": "a range reduction of the argument of a table, by analogy",
+    "one_layer_layer1_CONV_F16_S2_KS7_Actrelu_Paddingsame": "a window of 7 x 7",
+    "one_layer_layer1_DC_S1_KS7_ActNone_Paddingsame": "the same, of each channel alone",
+    "one_layer_layer1_FC_Nodes900_ActNone": "a dense layer of an image",
+    "one_layer_layer1_avgpool_S2_PS2_Paddingsame": "averages of 2 x 2",
 }
 """Files without one, which must run to their end with the DMA that they announce."""
 
@@ -44,51 +53,80 @@ REASONS = {
     "truncated_ssd_edgetpu.tflite": (Verdict.BAD_INPUT, "leads out of the 540422 bytes"),
     "mnist_lenet_quant": (Verdict.BAD_INPUT, "is not the model before compilation"),
     "inception_0": (Verdict.BAD_INPUT, "incomplete: "),
+    "teachable_other_calibration": (Verdict.BAD_INPUT, "is not the model before compilation"),
+    "teachable_other_calibration_2": (Verdict.BAD_INPUT, "is not the model before compilation"),
 }
 """Files that neither pass nor run, and why."""
+
+UNALIGNED = {
+    "yolo_unaligned_vectors": Verdict.PASS,
+    "yolo_unaligned_itself": Verdict.RAN,
+}
+"""Files with 8-byte vectors that are aligned to 4, or whose model before compilation has them."""
+
+CANNOT_PASS_YET = {
+    "thermal_face_automl": "the factor of MEAN between equal scales is another in the reference",
+    "teachable_other_calibration": "another calibration of the same weights goes unseen",
+    "teachable_other_calibration_2": "another calibration of the same weights goes unseen",
+    "yolo_unaligned_vectors": "vectors of 8-byte elements that are aligned to 4 are not read",
+    "yolo_unaligned_itself": "vectors of 8-byte elements that are aligned to 4 are not read",
+}
+"""Files of which a test fails today, and why: none that passes may be left here."""
 
 CALIBRATED_OTHERWISE = "yolov8n_pallets_640"
 """Its reference has the same weights and other scales, of the input too; large, so by night."""
 
 
-def compiled(wild: Path, name: str) -> Path:
-    """A file of the folder by the name that its row has."""
-    places = (f"darwinn/{name}_edgetpu.tflite", f"darwinn/{name}", f"{name}.coral")
-    return next(wild / place for place in places if (wild / place).exists())
+def files(names: Iterable[str]) -> list[object]:
+    """The parameters of a test: slow files are for the night, and some cannot pass yet."""
+    return [pytest.param(name, marks=_marks(name)) for name in names]
 
 
-def row_of(wild: Path, name: str) -> SurveyRow:
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.nightly] if name in SLOW else []
+    if name in CANNOT_PASS_YET:
+        marks.append(pytest.mark.xfail(reason=CANNOT_PASS_YET[name], strict=True))
+    return marks
+
+
+def row_of(name: str) -> SurveyRow:
     """What the survey finds of one file."""
-    found = plan([compiled(wild, name)])
+    found = plan([stranger(name)])
     (row,) = [*(task.perform() for task in found.tasks), *found.unread]
-    assert row.name == name
+    assert row.name in (name, f"{name}_edgetpu.tflite")
     return row
 
 
-@pytest.mark.parametrize("name", by_night(QUICK, {LARGEST}))
-def test_every_byte_is_right(wild: Path, name: str) -> None:
-    row = row_of(wild, name)
+@pytest.mark.parametrize("name", files(QUICK))
+def test_every_byte_is_right(name: str) -> None:
+    row = row_of(name)
     assert row.verdict is Verdict.PASS, row.message
     assert EQUAL in row.message
     assert row.refused == ()
     assert row.cycles
 
 
-@pytest.mark.parametrize("name", ALONE)
-def test_it_runs_to_its_end(wild: Path, name: str) -> None:
-    row = row_of(wild, name)
+@pytest.mark.parametrize("name", files(ALONE))
+def test_it_runs_to_its_end(name: str) -> None:
+    row = row_of(name)
     assert row.verdict is Verdict.RAN, row.message
     assert "DMA as hinted" in row.message
     assert row.refused == ()
     assert row.cycles
 
 
-@pytest.mark.parametrize("name", REASONS)
-def test_what_is_wrong_is_said(wild: Path, name: str) -> None:
+@pytest.mark.parametrize("name", files(REASONS))
+def test_what_is_wrong_is_said(name: str) -> None:
     verdict, message = REASONS[name]
-    row = row_of(wild, name)
+    row = row_of(name)
     assert row.verdict is verdict
     assert message in row.message
+
+
+@pytest.mark.parametrize("name", files(UNALIGNED))
+def test_vectors_may_be_aligned_to_four_bytes(name: str) -> None:
+    row = row_of(name)
+    assert row.verdict is UNALIGNED[name], row.message
 
 
 def test_segments_follow_one_another(wild: Path) -> None:
@@ -100,11 +138,16 @@ def test_segments_follow_one_another(wild: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_all_of_both_folders(corpus: Path, wild: Path, tmp_path: Path) -> None:
-    report = survey([wild, corpus], tmp_path)
-    others = {row.name: row.verdict for row in report.rows if row.verdict.failed}
-    expected = {name: verdict for name, (verdict, _) in REASONS.items()}
+def test_all_of_all_folders(corpus: Path, wild: Path, wild2: Path, tmp_path: Path) -> None:
+    report = survey([wild2, wild, corpus], tmp_path)
+    rows = [row for row in report.rows if _stem(row) not in CANNOT_PASS_YET]
+    others = {row.name: row.verdict for row in rows if row.verdict.failed}
+    expected = {k: verdict for k, (verdict, _) in REASONS.items() if k not in CANNOT_PASS_YET}
     assert others == expected | {CALIBRATED_OTHERWISE: Verdict.BAD_INPUT}, [
-        row.message for row in report.rows if row.verdict.failed
+        row.message for row in rows if row.verdict.failed
     ]
     assert not [each for each in report.figures["fields"] if each.grade == "refused"]
+
+
+def _stem(row: SurveyRow) -> str:
+    return row.name.removesuffix("_edgetpu.tflite")

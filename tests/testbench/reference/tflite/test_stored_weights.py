@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from darwinn_formats import tflite
 from darwinn_formats.darwinn import Executable
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
@@ -24,6 +21,7 @@ from darwinn_testbench.reference.tflite.stored_weights import (
 from darwinn_testbench.reference.tflite.stored_words import StoredWords
 from darwinn_testbench.report import Verdict
 from one_operator import Array, single, tensor
+from other_weights import with_weights
 
 NAME = "mobilenet_v1_0.25_128_quant"
 LAYERS = {"CONV_2D": 26, "DEPTHWISE_CONV_2D": 25}
@@ -43,20 +41,8 @@ UNLIKE = frozenset(
 )
 """Files beside an executable of their name that are not what it was compiled from."""
 
-
-def with_weights(model: Path, operator: int, change: Callable[[Array], Array]) -> bytes:
-    """The file with the weights of one operator changed in place."""
-    data = bytearray(model.read_bytes())
-    loaded = tflite.load(bytes(data))
-    graph = loaded.subgraphs[0]
-    weights = graph.tensors[graph.operators[operator].inputs[1]]
-    old = loaded.constant(weights)
-    assert old is not None
-    place = bytes(data).find(old.tobytes())
-    assert place > 0
-    assert struct.unpack_from("<I", data, place - 4)[0] == old.nbytes
-    data[place : place + old.nbytes] = np.ascontiguousarray(change(old.copy())).tobytes()
-    return bytes(data)
+UNREADABLE = frozenset({"yolo_unaligned_vectors"})
+"""Files with 8-byte vectors that are aligned to 4, which cannot be read yet."""
 
 
 def other(values: Array) -> Array:
@@ -108,7 +94,7 @@ def every_layer_is_found(folder: Path) -> int:
     """Check all pairs of a folder; return how many layers were looked for."""
     layers = 0
     for model in sorted((folder / "tflite").glob("*.tflite")):
-        if model.stem in UNLIKE:
+        if model.stem in UNLIKE | UNREADABLE:
             continue
         every = sorted((folder / "darwinn").glob(f"{model.stem}*_edgetpu.tflite"))
         own = [
@@ -128,12 +114,11 @@ def every_layer_is_found(folder: Path) -> int:
     return layers
 
 
-def test_every_layer_of_the_corpus_is_found_whole(corpus: Path) -> None:
-    assert every_layer_is_found(corpus) > 300
-
-
-def test_every_layer_of_the_wild_is_found_whole(wild: Path) -> None:
-    assert every_layer_is_found(wild) > 300
+@pytest.mark.parametrize(("folder", "least"), [("corpus", 300), ("wild", 300), ("wild2", 200)])
+def test_every_layer_of_real_models_is_found_whole(
+    request: pytest.FixtureRequest, folder: str, least: int
+) -> None:
+    assert every_layer_is_found(request.getfixturevalue(folder)) > least
 
 
 def test_every_layer_of_the_second_wild_is_found_whole(wild2: Path) -> None:
