@@ -67,7 +67,7 @@ def multiplied(one: np.uint64, other: np.uint64) -> np.uint64:
 
 
 @inner
-def of_integer(value: int) -> np.uint64:
+def of_integer(value: int | np.int64) -> np.uint64:
     """An integer of 64 bits with a sign as an element."""
     if value < 0:
         return subtracted(np.uint64(0), folded(np.uint64(-value)))

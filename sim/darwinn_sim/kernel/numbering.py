@@ -150,7 +150,7 @@ def number_of(
     """The number of byte ``k`` of a word with this shadow and the ``numbers`` of four bytes."""
     if is_known(written, k):
         return np.uint64((word >> np.uint32(8 * k)) & np.uint32(0xFF))
-    return numbers[k]
+    return np.uint64(numbers[k])
 
 
 @inner

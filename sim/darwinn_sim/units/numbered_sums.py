@@ -125,7 +125,7 @@ def _value(word: np.uint32, written: np.uint32, numbers: NDArray[np.uint64]) -> 
 
 
 @inner
-def _add(n: Numbering, t: int, lane: int, number: np.uint64, weight: int) -> None:
+def _add(n: Numbering, t: int, lane: int, number: np.uint64, weight: int | np.int64) -> None:
     """Add a value that is not known times a weight."""
     if weight:
         n.low[t, lane] += field.low_part(number) * weight
@@ -414,7 +414,7 @@ def set_number(values: NDArray[np.uint64], count: int) -> np.uint64:
 @inner
 def _slot_of(n: Numbering, number: np.uint64) -> int:
     """Where a maximum is remembered, or would be."""
-    slot = np.int64(number & np.uint64(numbering.SETS - 1))
+    slot = int(number & np.uint64(numbering.SETS - 1))
     while n.set_count[slot] and n.set_number[slot] != number:
         slot = (slot + 1) & (numbering.SETS - 1)
     return slot
@@ -443,7 +443,7 @@ def _maximum(n: Numbering, t: int, lane: int) -> np.uint64:
         # Nothing is less.
         values, count = values[1:], count - 1
     if count == 1:
-        return values[0]
+        return np.uint64(values[0])
     number = set_number(values, count)
     _remember(n, number, values, count)
     return number
@@ -538,7 +538,7 @@ def _add_computed(n: Numbering, tile: state.Tile, at: int, lane: int) -> None:
 def _require_known(core: NumberedCore, tile: state.Tile, parameters: Parameters, at: int) -> None:
     """A scale has to be known."""
     if not _is_whole(tile.scale_bias_written[at]):
-        state.originates(core, parameters.pc, tile.number, at)
+        state.originates(core, parameters.pc, tile.number, state.SCALE_BIAS, at)
         state.uninitialised(core, parameters.pc, tile.number, at)
 
 
@@ -592,7 +592,7 @@ def form_of(low: int, high: int, zero_point: int) -> np.uint64:
 def _bound(bound: np.float32, zero_point: int, highest: int) -> int:
     """A bound before the zero point is added, as a value of the result."""
     limited = max(np.float32(-(1 << 20)), min(np.float32(1 << 20), np.float32(bound)))
-    return max(0, min(highest, np.int64(np.rint(limited)) + zero_point))
+    return max(0, min(highest, int(np.rint(limited)) + zero_point))
 
 
 @inner
@@ -633,7 +633,7 @@ def _give(
             number = field.mixed(key, argument)
     entry = n.made[n.results_made]
     entry.number, entry.total, entry.scale = number, total, np.float32(scale).view(np.uint32)
-    entry.instruction, entry.tile, entry.lane = unit.current, t, lane
+    entry.instruction, entry.tile, entry.lane = unit.current, np.uint8(t), np.uint8(lane)
     n.results_made += 1
     if wide:
         high = field.mixed(_HIGH_BYTE, number)
@@ -686,7 +686,7 @@ def _function_of_byte(
     key = field.mixed(key, np.uint64(parameters.opcode))
     slot = np.int64(key & np.uint64(numbering.FUNCTIONS - 1))
     if n.function_key[slot] == key:
-        return n.function_number[slot]
+        return np.uint64(n.function_number[slot])
     for octet in range(_OCTETS):
         total = np.int64(octet) * weight + constant
         n.scaled[octet] = np.float32(np.int32(total)) * scale
@@ -712,7 +712,7 @@ def _function_of_byte(
         )
     n.function_key[slot] = key
     n.function_number[slot] = function_number(n.rounded)
-    return n.function_number[slot]
+    return np.uint64(n.function_number[slot])
 
 
 @inner

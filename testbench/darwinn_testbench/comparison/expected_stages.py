@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.layers.candidates import zero_point_of
 from darwinn_testbench.reference.tflite.call import usable
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.operators import addition_weights
-from darwinn_testbench.reference.tflite.output_stage import (
-    NotComputableError,
+from darwinn_testbench.reference.tflite.factors import (
+    addition_weights,
+    averaging_factor,
     conversion_factor,
-    reciprocal,
 )
+from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
+from darwinn_testbench.reference.tflite.output_stage import NotComputableError, reciprocal
 
 Factor = NDArray[np.float32]
 
@@ -114,8 +114,8 @@ def _mean(
     source, output = computed[0], computed[-1]
     if not output.size or source.size % output.size:
         return None
-    elements = np.float32(source.size // output.size)
-    return conversion_factor(source.scale[0], output) * reciprocal(elements)
+    factor = averaging_factor(source.scale[0], output.scale[0], source.size // output.size)
+    return np.atleast_1d(factor)
 
 
 def _pool(

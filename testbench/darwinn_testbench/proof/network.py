@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.numbering import kernels
-from darwinn_sim.numbering.run import Made, Sets
+from darwinn_sim.numbering.run import Sets
 from numpy.typing import NDArray
 
 from darwinn_testbench.proof.maxima import Maxima

@@ -131,7 +131,7 @@ def _halves(model: bytes) -> Sequence[Mutation]:
             if valid and flag == TileFlag.WIDE_TO_SCALING:
                 change = Change("watcher_expected", slot, count, count - 1)
                 name = operation.instruction.name
-                found.append(Mutation(Kind.WATCHER_WEAKENED, 0, 0, operation.pc, name, (change,)))
+                found.append(Mutation(0, 0, operation.pc, name, (change,), Kind.WATCHER_WEAKENED))
     return found
 
 
