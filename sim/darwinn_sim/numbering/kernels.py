@@ -163,6 +163,30 @@ def copied(
 
 
 @compiled
+def subtracted(values: Elements, other: np.uint64, found: Elements) -> None:
+    """Differences to one element."""
+    for i in range(len(found)):
+        found[i] = field.subtracted(values[i], other)
+
+
+@compiled
+def multiple_of_one(values: Elements, of: Elements, most: int, found: NDArray[np.int64]) -> None:
+    """Into ``found``: the place of one in ``of`` of which a value is a multiple by less than
+    ``most``, and the factor; -1 and 0 if there is none."""
+    found[0], found[1] = -1, 0
+    for k in range(len(of)):
+        inverse = field.inverse(of[k])
+        for i in range(len(values)):
+            factor = field.multiplied(values[i], inverse)
+            if factor < np.uint64(most):
+                found[0], found[1] = k, np.int64(factor)
+                return
+            if np.uint64(field.MODULUS) - factor < np.uint64(most):
+                found[0], found[1] = k, -np.int64(np.uint64(field.MODULUS) - factor)
+                return
+
+
+@compiled
 def inverse(weight: int) -> np.uint64:
     """What gives 1 with a weight that is not 0."""
     return field.inverse(field.of_integer(weight))

@@ -87,7 +87,7 @@ def _byte_of_a(operation: int, k: int, b: np.uint32, b_written: np.uint32) -> in
         return k if known and _byte(b, k) == np.uint32(0) else _NONE
     left, right = operation == AluOperation.SHIFT_LEFT, operation == AluOperation.SHIFT_RIGHT
     if (left or right) and _whole(b_written, 0) and b & np.uint32(7) == np.uint32(0):
-        by = int((b & np.uint32(31)) >> np.uint32(3))
+        by = int(np.int64((b & np.uint32(31)) >> np.uint32(3)))
         return k - by if left else k + by
     return _NONE
 

@@ -414,7 +414,7 @@ def set_number(values: NDArray[np.uint64], count: int) -> np.uint64:
 @inner
 def _slot_of(n: Numbering, number: np.uint64) -> int:
     """Where a maximum is remembered, or would be."""
-    slot = int(number & np.uint64(numbering.SETS - 1))
+    slot = int(np.int64(number & np.uint64(numbering.SETS - 1)))
     while n.set_count[slot] and n.set_number[slot] != number:
         slot = (slot + 1) & (numbering.SETS - 1)
     return slot

@@ -49,11 +49,12 @@ def outputs_of(
     numbers: Mapping[int, Elements],
     choices: CompilerChoices,
     maxima: Maxima,
+    stages: list[StageTerms] | None = None,
 ) -> dict[int, Elements]:
     """Numbers of an operator's outputs, by tensor, from those of its inputs.
 
     ``network`` is unsigned (``proof.unsigned``). Constants are their values. ``maxima`` remembers
-    those of operators before.
+    those of operators before. ``stages`` gets what the output stages are given.
 
     Raises:
         NoTerms: there is no rule of proof for it.
@@ -65,7 +66,7 @@ def outputs_of(
         raise NoTerms("it keeps a state from one inference to the next")
     if operator.unread_options:
         raise NoTerms(f"options {operator.unread_options} are not read")
-    subject = _Subject(network, operator, numbers, choices, rule, maxima)
+    subject = _Subject(network, operator, numbers, choices, rule, maxima, stages)
     try:
         with np.errstate(all="ignore"):
             found = _WAYS[rule.terms](subject)
@@ -80,6 +81,16 @@ def outputs_of(
 
 
 @dataclass(frozen=True)
+class StageTerms:
+    """What an output stage is given: the element of each sum and its factor, in the shape of the
+    results; and what it makes of sums that are known, with a factor each."""
+
+    totals: Elements
+    factors: NDArray[np.float32]
+    values: Callable[[NDArray[np.int64], NDArray[np.float32]], AnyArray]
+
+
+@dataclass(frozen=True)
 class _Subject:
     network: Network
     operator: Operator
@@ -87,6 +98,7 @@ class _Subject:
     choices: CompilerChoices
     rule: Rule
     maxima: Maxima
+    stages: list[StageTerms] | None = None
 
     @property
     def outputs(self) -> tuple[NetworkTensor, ...]:
@@ -149,6 +161,7 @@ class _Sums:
 
     bits: tuple[int, ...]
     totals: list[list[AnyArray]] = field(default_factory=list)
+    stages: list[StageTerms] | None = None
     fixed: AnyArray = field(default_factory=lambda: np.zeros(1, np.int64))
 
 
@@ -218,6 +231,9 @@ class _Stage:
         flat_low, flat_high = low.reshape(-1), high.reshape(-1)
         totals, found = np.empty(low.size, np.uint64), np.empty(low.size, np.uint64)
         kernels.joined(flat_low, flat_high, totals)
+        if sums.stages is not None:
+            terms = StageTerms(totals.reshape(shape), scales.reshape(shape), self.values)
+            sums.stages.append(terms)
         kernels.results(totals, scales, self.form(), found)
         # Constants have no upper part, and sums of others have some but for a chance of 2^-40.
         constant = (flat_high == 0) & (np.abs(flat_low) < _INT32_SPAN)
@@ -342,7 +358,7 @@ def _added_up(
         _parts(as_numbers(each), bits) if moves and each is not None else []
         for each, moves in zip(operands, moving, strict=True)
     ]
-    sums = _Sums(bits)
+    sums = _Sums(bits, stages=subject.stages)
     for part in range(len(bits)):
         inputs = tuple(
             _Part(each.tensor, parts[part], as_numbers(each), part == 0)
@@ -400,7 +416,7 @@ def _finished(
     kernels.split(totals, parts[0], parts[1])
     call = _SumsCall(subject.operator, (), subject.outputs, subject.choices, part=1)
     chosen = call.activation if activation is None else activation
-    sums = _Sums(_TWO_PARTS, [[parts[0], parts[1]]])
+    sums = _Sums(_TWO_PARTS, [[parts[0], parts[1]]], subject.stages)
     return _Stage(call, call.output, chosen, True).results(sums, 0, factor)
 
 

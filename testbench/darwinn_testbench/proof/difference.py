@@ -1,0 +1,333 @@
+"""Where a program computes another function than its network: the element and the term that differ.
+
+The sums of the program's results are made once more. One that is the network's, with another
+result, has another output stage; one that differs by a multiple of one operand has another weight,
+by a constant another bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_sim.kernel.field import MODULUS
+from darwinn_sim.kernel.numbering import Made
+from darwinn_sim.kernel.structure import Records, join
+from darwinn_sim.numbering import kernels
+from numpy.typing import NDArray
+
+from darwinn_testbench.proof.terms import Elements, StageTerms
+from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
+from darwinn_testbench.reference.tflite.layers import Axis, window_axes
+
+_MOST_ELEMENTS = 16
+"""Elements of which the term is looked for."""
+_MOST_SUMS = 1 << 16
+"""Sums of the program that are looked at for each."""
+_MOST_WEIGHT = 1 << 17
+_MOST_BIAS = 1 << 33
+"""Weights and biases that differ by more are none."""
+
+
+class Surplus:
+    """Collects the results of a program that are none of its network's."""
+
+    def __init__(self, known: Elements) -> None:
+        self._known = np.unique(known)
+        self._parts: list[Records[Made]] = []
+
+    def take(self, made: Records[Made]) -> None:
+        """Keep those that are not known."""
+        found = np.isin(made["number"], self._known)
+        self._parts.append(made[~found].copy())
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._parts.clear()
+
+    def made(self) -> Records[Made]:
+        """All of them."""
+        return join(self._parts) if self._parts else Made.zeros(0)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs in an ``element`` of a tensor, in words; of a constant its name, the place and
+    both values."""
+
+    operator: int
+    operator_name: str
+    tensor: str
+    element: tuple[int, ...]
+    text: str
+    constant: str = ""
+    place: tuple[int, ...] = ()
+    here: float | None = None
+    there: float | None = None
+
+    def __str__(self) -> str:
+        where = ", ".join(map(str, self.element))
+        return f"operator {self.operator} {self.operator_name}, element ({where}): {self.text}"
+
+
+def difference(
+    network: Network,
+    operator: Operator,
+    numbers: Mapping[int, Elements],
+    missing: NDArray[np.int64],
+    stage: StageTerms,
+    surplus: Records[Made],
+) -> Difference | None:
+    """What differs in one of the ``missing`` elements (flat indices) of an operator's output;
+    None if no single term is found."""
+    found = _of_stage(network, operator, missing, stage, surplus)
+    return found or _of_sum(network, operator, numbers, missing, stage, surplus)
+
+
+def _named(
+    network: Network, operator: Operator, flat: int, text: str, **more: object
+) -> Difference:
+    tensor = network.tensors[operator.outputs[0]]
+    element = tuple(int(k) for k in np.unravel_index(flat, tensor.shape))
+    return Difference(
+        operator.index,
+        operator.name,
+        tensor.name,
+        element,
+        text,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+# --- output stages -------------------------------------------------------------------------------
+
+
+def _of_stage(
+    network: Network,
+    operator: Operator,
+    missing: NDArray[np.int64],
+    stage: StageTerms,
+    surplus: Records[Made],
+) -> Difference | None:
+    totals, factors = stage.totals.reshape(-1), stage.factors.reshape(-1)
+    for flat in missing[:_MOST_ELEMENTS].tolist():
+        same = surplus[surplus["total"] == totals[flat]]
+        if not len(same):
+            continue
+        there = np.uint32(same["scale"][0]).view(np.float32)
+        here = factors[flat]
+        if there != here:
+            text = f"the factor is {here!s}, the executable holds {there!s}"
+            return _named(network, operator, flat, text, here=float(here), there=float(there))
+        return _named(network, operator, flat, "the bounds or the zero point of the result differ")
+    return None
+
+
+def harmless(
+    network: Network,
+    operator: Operator,
+    missing: NDArray[np.int64],
+    stage: StageTerms,
+    surplus: Records[Made],
+) -> dict[int, np.uint64]:
+    """Those of ``missing`` that another factor makes the same of every sum that can be, with the
+    program's numbers for them."""
+    totals, factors = stage.totals.reshape(-1), stage.factors.reshape(-1)
+    order = np.argsort(surplus["total"])
+    at = np.searchsorted(surplus["total"], totals[missing], sorter=order)
+    at = order[np.minimum(at, len(order) - 1)] if len(order) else at
+    equal: dict[tuple[float, float], bool] = {}
+    accepted: dict[int, np.uint64] = {}
+    for flat, place in zip(missing.tolist(), at.tolist(), strict=True):
+        if not len(surplus) or surplus["total"][place] != totals[flat]:
+            continue
+        there = np.uint32(surplus["scale"][place]).view(np.float32)
+        pair = float(factors[flat]), float(there)
+        if pair[0] != pair[1] and pair not in equal:
+            equal[pair] = _agree(stage, *pair, _reach(network, operator))
+        if equal.get(pair):
+            accepted[flat] = np.uint64(surplus["number"][place])
+    return accepted
+
+
+def _reach(network: Network, operator: Operator) -> int:
+    """A bound of the magnitude of the operator's sums."""
+    bound = 0.0
+    for index in operator.inputs[1:]:
+        constant = network.tensors[index].constant if index >= 0 else None
+        if constant is None:
+            continue
+        if constant.dtype.itemsize == 1:
+            tensor = network.tensors[index]
+            weights = np.abs(constant.astype(np.int64) - int(tensor.zero_point.min(initial=0)))
+            bound += 255.0 * weights.sum()
+        else:
+            bound += float(np.abs(constant.astype(np.float64)).max(initial=0))
+    return int(min(bound or 2.0**26, 2.0**31 - 1))
+
+
+def _agree(stage: StageTerms, one: float, other: float, reach: int) -> bool:
+    """Two factors give the same for every sum: both are steps, so it is enough to look where one
+    of them steps."""
+    steps = np.arange(-512, 512) + 0.5
+    points = np.unique(
+        np.concatenate(
+            [np.rint(steps / factor)[:, None] + np.arange(-2, 3) for factor in (one, other)]
+        )
+    )
+    sums = points[np.abs(points) <= reach].astype(np.int64)
+    first, second = (
+        stage.values(sums, np.full(sums.size, factor, np.float32)) for factor in (one, other)
+    )
+    return bool(np.array_equal(first, second))
+
+
+# --- sums ----------------------------------------------------------------------------------------
+
+
+def _of_sum(
+    network: Network,
+    operator: Operator,
+    numbers: Mapping[int, Elements],
+    missing: NDArray[np.int64],
+    stage: StageTerms,
+    surplus: Records[Made],
+) -> Difference | None:
+    totals = stage.totals.reshape(-1)
+    made = np.unique(surplus["total"][:_MOST_SUMS])
+    for flat in missing[:_MOST_ELEMENTS].tolist():
+        deltas = _subtracted(made, totals[flat])
+        small = np.flatnonzero((deltas < _MOST_BIAS) | (deltas > MODULUS - _MOST_BIAS))
+        if len(small):
+            change = _signed(int(deltas[small[0]]))
+            return _of_bias(network, operator, flat, change)
+        terms = _terms(network, operator, flat)
+        if terms is None:
+            continue
+        of = numbers[operator.inputs[0]].reshape(-1)[terms.sources]
+        varying = np.flatnonzero(of >= 256)
+        place, change = _single(deltas, of[varying])
+        if place >= 0:
+            return _of_weight(network, operator, flat, terms, int(varying[place]), change)
+    return None
+
+
+def _signed(element: int) -> int:
+    return element - MODULUS if element > MODULUS // 2 else element
+
+
+def _subtracted(made: Elements, total: np.uint64) -> Elements:
+    found = np.empty(made.size, np.uint64)
+    kernels.subtracted(made, total, found)
+    return found
+
+
+def _single(deltas: Elements, operands: Elements) -> tuple[int, int]:
+    """The operand of which one of the differences is a small multiple, and the factor; -1, 0."""
+    found = np.zeros(2, np.int64)
+    kernels.multiple_of_one(deltas, operands, _MOST_WEIGHT, found)
+    return int(found[0]), int(found[1])
+
+
+def _of_bias(network: Network, operator: Operator, flat: int, change: int) -> Difference:
+    tensor = network.tensors[operator.outputs[0]]
+    channel = flat % tensor.shape[-1] if tensor.shape else 0
+    biases = [network.tensors[k] for k in operator.inputs[2:3] if k >= 0]
+    if biases and biases[0].constant is not None and biases[0].size == tensor.shape[-1]:
+        here = int(biases[0].constant.reshape(-1)[channel])
+        text = f"bias ({channel}) is {here}, the executable adds {here + change}"
+        return _named(
+            *(network, operator, flat, text),
+            constant=biases[0].name,
+            place=(channel,),
+            here=here,
+            there=here + change,
+        )
+    return _named(network, operator, flat, f"the executable's sum has {change:+} more")
+
+
+def _of_weight(
+    network: Network, operator: Operator, flat: int, terms: _Terms, k: int, change: int
+) -> Difference:
+    tensor = network.tensors[operator.inputs[1]]
+    assert tensor.constant is not None
+    place = tuple(int(each) for each in np.unravel_index(int(terms.weights[k]), tensor.shape))
+    here = int(tensor.constant[place])
+    text = f"weight {place} is {here}, the executable multiplies with {here + change}"
+    return _named(
+        *(network, operator, flat, text),
+        constant=tensor.name,
+        place=place,
+        here=here,
+        there=here + change,
+    )
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Flat indices of the operands of a sum in the first input, and of their weights."""
+
+    sources: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+
+def _terms(network: Network, operator: Operator, flat: int) -> _Terms | None:
+    """The terms of an element of a layer with weights; None of other operators."""
+    if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+        return None
+    source, weights, output = (
+        network.tensors[index] for index in (*operator.inputs[:2], operator.outputs[0])
+    )
+    if operator.name == "FULLY_CONNECTED":
+        channels, depth = weights.shape
+        row, channel = divmod(flat, channels)
+        columns = np.arange(depth)
+        return _Terms(row * depth + columns, channel * depth + columns)
+    return _of_window(operator, source, weights, output, flat)
+
+
+def _of_window(
+    operator: Operator,
+    source: NetworkTensor,
+    weights: NetworkTensor,
+    output: NetworkTensor,
+    flat: int,
+) -> _Terms:
+    n, y, x, channel = (int(k) for k in np.unravel_index(flat, output.shape))
+    kernel = weights.shape[1:3]
+    axes = window_axes(operator.options, source.shape[1:3], kernel)
+    depthwise = operator.name == "DEPTHWISE_CONV_2D"
+    depth = source.shape[3]
+    found: list[tuple[int, int]] = []
+    for (row, i), (column, j) in _met(axes, (y, x), source.shape[1:3]):
+        if depthwise:
+            of = channel // (weights.shape[3] // depth)
+            place = np.ravel_multi_index((0, i, j, channel), weights.shape)
+            found.append((_flat(source, n, row, column, of), int(place)))
+            continue
+        first = channel // (weights.shape[0] // (depth // weights.shape[3])) * weights.shape[3]
+        for c in range(weights.shape[3]):
+            place = np.ravel_multi_index((channel, i, j, c), weights.shape)
+            found.append((_flat(source, n, row, column, first + c), int(place)))
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return _Terms(pairs[:, 0], pairs[:, 1])
+
+
+def _met(
+    axes: tuple[Axis, Axis], at: tuple[int, int], size: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Rows and columns of the image that a window meets, each with its place in the kernel."""
+    lines = [
+        [
+            (position, k)
+            for k in range(axis.kernel)
+            if 0 <= (position := place * axis.stride + k * axis.dilation - axis.before) < extent
+        ]
+        for axis, place, extent in zip(axes, at, size, strict=True)
+    ]
+    return ((row, column) for row in lines[0] for column in lines[1])
+
+
+def _flat(tensor: NetworkTensor, *place: int) -> int:
+    return int(np.ravel_multi_index(place, tensor.shape))
