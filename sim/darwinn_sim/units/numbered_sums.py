@@ -510,12 +510,15 @@ def gives_results(
             _add_computed(n, tile, chip.LANES * (2 + half) + lane, lane)
         if not _varies(n, t, lane):
             continue
-        unit.lane_written[lane] = np.uint32(0)
         scale = np.float32(parameters.output_scale)
         if parameters.use_scales:
             _require_known(core, tile, parameters, chip.LANES * half + lane)
             word = tile.scale_bias[chip.LANES * half + lane]
             scale = np.float32(np.float32(np.uint32(word).view(np.float32)) * scale)
+        if scale == np.float32(0):
+            # So programs blank what lies beside a tensor.
+            continue
+        unit.lane_written[lane] = np.uint32(0)
         bias = np.int64(parameters.immediate_bias)
         if parameters.apply_bias:
             at = chip.LANES * (2 + half) + lane

@@ -72,6 +72,12 @@ class Hazards:
         """HAZARD if there are any, or the check did not come to its end."""
         return Verdict.HAZARD if self.found or self.fault else Verdict.PASS
 
+    @property
+    def proved(self) -> bool:
+        """Every legal timing gives the same bytes, with every input."""
+        judged = self.judged is not Judgement.NOT_JUDGED
+        return judged and self.every_input and not (self.found or self.fault)
+
     def __str__(self) -> str:
         number = len(self.found)
         if self.judged is Judgement.NOT_JUDGED:

@@ -208,6 +208,8 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
             return f"darwinn verify {quote(file)} --reference MODEL.tflite compares the outputs"
         case Verdict.PASS if reference is None:
             return f"darwinn verify {quote(file)} --reference MODEL.tflite compares the outputs"
+        case Verdict.PROVED:
+            return f"darwinn cycles {quote(file)} says how long it takes"
         case Verdict.PASS if not report.figures["random_inputs"]:
             return "--junit result.xml keeps the result"
         case Verdict.PASS:

@@ -100,6 +100,20 @@ Anyway = Annotated[
         "weights, biases, scales or zero points.",
     ),
 ]
+NoProof = Annotated[
+    bool,
+    option(
+        "--no-proof",
+        "Only sample: compare what the inputs of this run give, and prove nothing for others.",
+    ),
+]
+RequireProof = Annotated[
+    bool,
+    option(
+        "--require-proof",
+        "Fail (exit code 1) unless every output is proved for every input and every legal timing.",
+    ),
+]
 ChipOnly = Annotated[
     bool,
     option(

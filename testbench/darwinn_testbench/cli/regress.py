@@ -13,7 +13,7 @@ from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.regression.task import Outcome
-from darwinn_testbench.report import Column, Report, Verdict, seconds, table
+from darwinn_testbench.report import Column, Report, seconds, table
 
 EXAMPLES = """**A manifest**
 
@@ -88,7 +88,7 @@ def command(
 
 
 def _body(report: Report[Outcome]) -> Sequence[RenderableType]:
-    notes = [f"{row.case}: {row.message}" for row in report.rows if row.verdict is not Verdict.PASS]
+    notes = [f"{row.case}: {row.message}" for row in report.rows if not row.verdict.passed]
     return [table(_COLUMNS, report.rows), *notes]
 
 

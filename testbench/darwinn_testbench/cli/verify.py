@@ -97,6 +97,8 @@ def command(
     schedules: options.Schedules = 0,
     schedule_seed: options.ScheduleSeed = None,
     anyway: options.Anyway = False,
+    no_proof: options.NoProof = False,
+    require_proof: options.RequireProof = False,
     chip_only: options.ChipOnly = False,
     hazards: options.Hazards = None,
     strict: options.Strict = False,
@@ -149,7 +151,13 @@ def command(
     source = options.source_of(file)
     is_program = format_of(source) is not None
     if between_programs(source, reference, expected):
-        options.only_for("compiled models with a .tflite reference", layers=layers, anyway=anyway)
+        options.only_for(
+            "compiled models with a .tflite reference",
+            layers=layers,
+            anyway=anyway,
+            no_proof=no_proof,
+            require_proof=require_proof,
+        )
         options.no_rtl(engine)
     else:
         options.only_for(
@@ -194,6 +202,8 @@ def command(
             schedules=schedules,
             schedule_seed=schedule_seed,
             anyway=anyway,
+            proof=not no_proof,
+            require_proof=require_proof,
             chip_only=chip_only,
             hazards=hazards,
             strict=strict,

@@ -44,6 +44,8 @@ class Asked:
     schedules: int
     schedule_seed: int | None
     anyway: bool
+    proof: bool
+    require_proof: bool
     chip_only: bool
     hazards: bool | None
     strict: bool

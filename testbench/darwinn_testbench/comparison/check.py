@@ -22,6 +22,7 @@ from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.excitation import Excitation
 from darwinn_testbench.comparison.sides import DeviceProgram
 from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.proof.verdict import Proof
 from darwinn_testbench.reference.protocol import Datum
 from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.report import Report, Verdict, verdict_of, worst
@@ -110,6 +111,7 @@ class Check(ABC):
         self.divergences: list[Divergence] = []
         self.schedules: Schedules | None = None
         self.hazards: Hazards | None = None
+        self.proof: Proof | None = None
         self.further = 0
 
     @abstractmethod
@@ -153,12 +155,19 @@ class Check(ABC):
             inputs = [each.inputs for each in device.done]
             everything = Pipeline([device.segment])
             self.hazards = check_hazards(everything, inputs, progress, alone=pipeline)
+        if fault is None:
+            self.proof = self.prove(progress)
+
+    def prove(self, progress: ProgressCallback) -> Proof | None:
+        """Prove for every input what was compared for some; None if there is nothing to prove."""
+        return None
 
     def report(self, seconds: float, fault: Exception | None) -> Report[OutputRow]:
         """What all calls came to; a fault ended them."""
         asked = self.asked
         decided = verdict_of(fault) if fault else self._verdict()
-        again = [each for each in (self.schedules, self.hazards) if each is not None]
+        judged = (self.proof, self.schedules, self.hazards)
+        again = [each for each in judged if each is not None]
         told = str(fault) if fault else self._summary()
         message = "; ".join(filter(None, (told, *map(str, again))))
         failed = [each.verdict for each in again if each.verdict.failed]
@@ -168,6 +177,7 @@ class Check(ABC):
         elif failed:
             found = [row.verdict for row in self.rows] if decided is None else [decided]
             decided = worst((*found, *failed))
+        decided = self._strongest(decided)
         return Report(
             command="verify",
             file=self.file,
@@ -183,12 +193,27 @@ class Check(ABC):
                 "seconds": seconds,
                 "excitation": self.excitation.figures(),
                 **self._found(),
+                **({} if self.proof is None else {"proof": self.proof}),
                 **({} if self.schedules is None else {"schedules": self.schedules}),
                 **({} if self.hazards is None else {"hazards": self.hazards}),
             },
             decided=decided,
             message=message,
         )
+
+    def _strongest(self, decided: Verdict | None) -> Verdict | None:
+        """PROVED where function and order are proved of all that was judged; NOT_PROVED where that
+        is required and not so."""
+        whole = decided if decided is not None else worst(row.verdict for row in self.rows)
+        if whole is Verdict.PASS and self._is_proved:
+            return Verdict.PROVED
+        if self.asked.require_proof and not whole.failed:
+            return Verdict.NOT_PROVED
+        return decided
+
+    @property
+    def _is_proved(self) -> bool:
+        return False
 
     @abstractmethod
     def _sides(self) -> dict[str, Any]:

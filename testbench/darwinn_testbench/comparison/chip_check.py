@@ -52,6 +52,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.layers.check import Finding, TensorRow
 from darwinn_testbench.policy import LITERT_LAYER, AnyArray, Exact, Policy
+from darwinn_testbench.proof.verdict import LEFT_OUT, Proof, proof_of, without
 from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.report import Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback
@@ -128,6 +129,28 @@ class ChipCheck(Check):
         self.functions = FunctionTables.of(self.device.model.compiled.inference)
         if self._expected and self.whole is None:
             self.device.session.expect(self._expected)
+
+    def prove(self, progress: ProgressCallback) -> Proof | None:
+        """That the executable is the same function of its inputs as the network."""
+        references, session = self.references, self.device.session
+        if references is None:
+            return None
+        if not self.asked.proof:
+            return LEFT_OUT
+        if references.differences:
+            return without("the reference is another model (--anyway)")
+        if session.states:
+            return without("the model keeps states from one inference to the next")
+        return proof_of(session, references, progress)
+
+    @property
+    def _is_proved(self) -> bool:
+        """Of operators on the CPU, and of an RTL, only what was run is known."""
+        if self.whole is not None or self.rtl is not None or self.asked.policy is not None:
+            return False
+        proof, hazards = self.proof, self.hazards
+        of_function = proof is not None and proof.every_output
+        return of_function and hazards is not None and hazards.proved
 
     def close(self) -> None:
         """End the simulation of the RTL; its waves are complete then."""
@@ -303,7 +326,8 @@ class ChipCheck(Check):
         if self._coverage.missing and uncompared.failed:
             found.append(uncompared)
         found += [row.verdict for row in self.tensors]
-        if self.functions.wrong or self.divergences:
+        refuted = self.proof is not None and self.proof.refuted
+        if self.functions.wrong or self.divergences or refuted:
             found.append(Verdict.MISMATCH)
         if self.references is None:
             found += [row.verdict for row in self._wrong_dma]

@@ -55,6 +55,8 @@ def verify(
     schedules: int = 0,
     schedule_seed: int | None = None,
     anyway: bool = False,
+    proof: bool = True,
+    require_proof: bool = False,
     chip_only: bool = False,
     hazards: bool | None = None,
     strict: bool = False,
@@ -101,6 +103,11 @@ def verify(
         schedules: how many random legal orders of the chip's units to make the inferences in again;
             a result that differs is a RACE (``chip.schedules``, in the figures).
         schedule_seed: seed of the first of them, the next has one more; by default ``seed``.
+        proof: prove that a compiled model is the same function of its inputs as a ``.tflite``
+            reference, for every input (``proof.verdict.Proof``, in the figures under ``proof``); an
+            element that is another function is a MISMATCH. With no hazard either the verdict is
+            PROVED.
+        require_proof: anything less than PROVED fails (NOT_PROVED, where nothing else is wrong).
         anyway: compare with a ``.tflite`` reference even if it is not the model before compilation;
             the figures then say under ``warnings`` what differs.
         chip_only: leave out the operators of a compiled model that the CPU runs; otherwise their
@@ -148,6 +155,8 @@ def verify(
         schedules=schedules,
         schedule_seed=schedule_seed,
         anyway=anyway,
+        proof=proof,
+        require_proof=require_proof,
         chip_only=chip_only,
         hazards=hazards,
         strict=strict,

@@ -18,7 +18,7 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.layers.view import view_layers
-from darwinn_testbench.report import Report, Row, Verdict
+from darwinn_testbench.report import Report, Row
 
 _NATIVES = "darwinn_testbench.compiler.natives"
 
@@ -45,7 +45,7 @@ def exercise(part: Part) -> None:
     with tempfile.TemporaryDirectory(prefix="darwinn-") as folder:
         sample(folder)
         for report in _EXERCISES[part](Path(folder)):
-            if report.verdict is not Verdict.PASS:
+            if not report.verdict.passed:
                 raise AssertionError(f"{part.value}: {report.file}: {report.headline}")
 
 

@@ -13,7 +13,7 @@ from darwinn_sim.numbering.run import Sets
 from numpy.typing import NDArray
 
 from darwinn_testbench.proof.maxima import Maxima
-from darwinn_testbench.proof.terms import Elements, NoTerms, outputs_of
+from darwinn_testbench.proof.terms import Elements, NoTerms, StageTerms, outputs_of
 from darwinn_testbench.proof.unsigned import unsigned
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import Network, Operator
@@ -79,6 +79,7 @@ class NetworkNumbers:
         chip: all numbers of the chip.
         taken: maxima that the chip takes.
         inputs: numbers of tensors that the chip is given.
+        accepted: by tensor, elements for which the chip's number is another one, and it.
     """
 
     def __init__(
@@ -89,25 +90,42 @@ class NetworkNumbers:
         chip: ChipNumbers,
         taken: Sets,
         inputs: Mapping[int, Elements],
+        accepted: Mapping[int, Mapping[int, np.uint64]],
     ) -> None:
         self.numbers = dict(inputs)
+        self.network = unsigned(network)
         self.operators: list[OperatorProof] = []
         self._maxima = Maxima(chip.have, taken)
-        self._network, self._choices, self._chip = unsigned(network), choices, chip
-        for operator in self._network.operators:
+        self._choices, self._chip, self._accepted = choices, chip, accepted
+        for operator in self.network.operators:
             if not set(operator.outputs).isdisjoint(on_chip):
                 self.operators.append(self._prove(operator))
+
+    def terms(
+        self, operator: Operator, stages: list[StageTerms] | None = None
+    ) -> dict[int, Elements]:
+        """Numbers of an operator's outputs; ``stages`` as of :func:`outputs_of`."""
+        return outputs_of(
+            *(self.network, operator, self.numbers, self._choices, self._maxima), stages
+        )
+
+    def missing(self, index: int) -> int:
+        """How many elements of a tensor the chip makes nowhere; none of one without numbers."""
+        numbers = self.numbers.get(index)
+        return 0 if numbers is None else int(np.count_nonzero(~self._chip.have(numbers)))
 
     def _prove(self, operator: Operator) -> OperatorProof:
         if set(operator.outputs) <= self.numbers.keys():
             return OperatorProof(operator)
         try:
-            found = outputs_of(self._network, operator, self.numbers, self._choices, self._maxima)
+            found = self.terms(operator)
         except NoTerms as reason:
             return OperatorProof(operator, reason=str(reason))
         self.numbers |= found
         missing = {}
         for index, numbers in found.items():
+            for flat, number in self._accepted.get(index, {}).items():
+                numbers.reshape(-1)[flat] = number
             absent = np.flatnonzero(~self._chip.have(numbers))
             if len(absent):
                 missing[index] = absent

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_sim.kernel.field import random_elements
+from darwinn_sim.kernel.numbering import Made
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.walk import NotLifted
-from darwinn_sim.numbering.run import Elements, number_program
+from darwinn_sim.numbering.run import Elements, Numbered, number_program
 from numpy.typing import NDArray
 
 from darwinn_testbench.chip.model import BoundLayer
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.expectation import References
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.proof.difference import Difference, Surplus, difference, harmless
 from darwinn_testbench.proof.network import ChipNumbers, NetworkNumbers, OperatorProof
+from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
+
+_ROUNDS = 4
+"""Operators, one after another, in which differences that change nothing are accepted."""
+
+NO_ELEMENT = "no element of it is computed as its rule says"
 
 
 @dataclass(frozen=True)
@@ -28,12 +39,43 @@ class OutputProof:
     proved: int
     reason: str = ""
 
+    @property
+    def wrong(self) -> bool:
+        """Some of its elements are another function."""
+        return not self.reason and self.proved < self.elements
+
+
+@dataclass(frozen=True)
+class OperatorVerdict:
+    """An operator that is not proved. ``reason``: why it is only sampled; else ``missing`` of its
+    ``elements`` are another function, and ``difference`` says in what."""
+
+    index: int
+    name: str
+    elements: int = 0
+    missing: int = 0
+    reason: str = ""
+    difference: Difference | None = None
+
+    def __str__(self) -> str:
+        named = f"operator {self.index} {self.name}"
+        if self.reason:
+            return f"{named}: {self.reason}"
+        if self.difference is not None:
+            return str(self.difference)
+        return f"{named}: {self.missing:,} of {self.elements:,} elements are another function"
+
 
 @dataclass(frozen=True)
 class FunctionProof:
-    """What is proved of a program. ``reason``: why nothing could be tried."""
+    """What is proved of a program. ``reason``: why nothing could be tried.
 
-    operators: tuple[OperatorProof, ...] = ()
+    Of ``operators`` on the chip those are proved that are neither ``sampled`` nor ``refuted``.
+    """
+
+    operators: int = 0
+    sampled: tuple[OperatorVerdict, ...] = ()
+    refuted: tuple[OperatorVerdict, ...] = ()
     outputs: tuple[OutputProof, ...] = ()
     reason: str = ""
 
@@ -42,15 +84,15 @@ class FunctionProof:
         """Every element of every output is the same function of the inputs."""
         return bool(self.outputs) and all(each.proved == each.elements for each in self.outputs)
 
-    @property
-    def refuted(self) -> tuple[OperatorProof, ...]:
-        """Operators with elements that the chip does not make."""
-        return tuple(each for each in self.operators if each.missed)
 
-    @property
-    def sampled(self) -> tuple[OperatorProof, ...]:
-        """Operators without terms."""
-        return tuple(each for each in self.operators if each.reason)
+class _Numbers(NamedTuple):
+    """Of the program: ``chip`` has all its numbers. ``inputs``: those it is sent, by layer, and
+    ``given`` those of the network's tensors."""
+
+    inputs: Mapping[str, Elements]
+    given: Mapping[int, Elements]
+    chip: ChipNumbers
+    numbered: Numbered
 
 
 def prove(session: Session, references: References) -> FunctionProof:
@@ -58,6 +100,14 @@ def prove(session: Session, references: References) -> FunctionProof:
 
     ``session`` has made an inference. The chip is left as after another one.
     """
+    try:
+        program = _numbered(session, references)
+        return _Proof(session, references, program).result()
+    except NotLifted as reason:
+        return FunctionProof(reason=str(reason))
+
+
+def _numbered(session: Session, references: References) -> _Numbers:
     model, network = session.model, references.cpu.network
     executable = model.compiled.inference
     random = np.random.default_rng(_seed(executable, references.cpu.data))
@@ -65,33 +115,135 @@ def prove(session: Session, references: References) -> FunctionProof:
     given: dict[int, Elements] = {}
     for bound in model.inputs:
         tensor = network.tensor(references.name(bound.port.name))
-        if tensor is None or bound.constant is not None:
-            return FunctionProof(reason=f"input {bound.port.name} is no tensor of the network")
-        if bound.port.dtype.itemsize != 1:
-            return FunctionProof(reason=f"input {bound.port.name} has elements of 16 bits")
+        if tensor is None or bound.constant is not None or tensor.variable:
+            raise NotLifted(f"input {bound.port.name} is no input of the network")
+        if bound.port.dtype.itemsize != 1 or bound.port.elements != tensor.size:
+            raise NotLifted(f"input {bound.port.name} is not one byte for each element")
         elements = random_elements(random, tensor.size)
         given[tensor.index] = elements.reshape(tensor.shape)
         inputs[bound.layer.name] = _sent(bound, elements, random)
     chip = ChipNumbers()
-    try:
-        numbered = number_program(session.accelerator, executable, inputs, chip)
-    except NotLifted as fault:
-        return FunctionProof(reason=str(fault))
+    numbered = number_program(session.accelerator, executable, inputs, chip)
     for each in inputs.values():
         chip.enter(each)
-    found = NetworkNumbers(
-        network,
-        references.cpu.chip.choices,
-        references.on_chip,
-        chip,
-        numbered.maxima,
-        given,
-    )
-    outputs = tuple(
-        _compared(bound, numbered.outputs[bound.layer.name], found, references)
-        for bound in model.outputs
-    )
-    return FunctionProof(tuple(found.operators), outputs)
+    return _Numbers(inputs, given, chip, numbered)
+
+
+class _Proof:
+    """A program beside its network, which is gone through once, and again where a difference
+    changes nothing."""
+
+    def __init__(self, session: Session, references: References, program: _Numbers) -> None:
+        self._session, self._references, self._program = session, references, program
+        self._accepted: dict[int, dict[int, np.uint64]] = {}
+        self._network = self._numbers()
+
+    def _numbers(self) -> NetworkNumbers:
+        references, program = self._references, self._program
+        return NetworkNumbers(
+            references.cpu.network,
+            references.cpu.chip.choices,
+            references.on_chip,
+            program.chip,
+            program.numbered.maxima,
+            program.given,
+            self._accepted,
+        )
+
+    def result(self) -> FunctionProof:
+        """What is proved."""
+        surplus: Records[Made] | None = None
+        found: Difference | None = None
+        for _ in range(_ROUNDS):
+            outputs = self._outputs()
+            first = self._first_wrong(outputs)
+            if first is None:
+                break
+            surplus = self._surplus() if surplus is None else surplus
+            accepted, found = self._explained(first, surplus)
+            if not accepted:
+                break
+            self._accepted[first.operator.outputs[0]] = accepted
+            self._network = self._numbers()
+        return self._judged(outputs, first, found)
+
+    def _outputs(self) -> tuple[OutputProof, ...]:
+        numbered = self._program.numbered
+        return tuple(
+            _compared(bound, numbered.outputs[bound.layer.name], self._network, self._references)
+            for bound in self._session.model.outputs
+        )
+
+    def _first_wrong(self, outputs: Sequence[OutputProof]) -> OperatorProof | None:
+        """The first operator with elements that the chip does not make, and that matter."""
+        ends = {self._references.outputs[each.name] for each in outputs if each.wrong}
+        for each in self._network.operators:
+            if each.reason and each.reason != NOT_REACHED:
+                ends |= {k for k in each.operator.inputs if self._network.missing(k)}
+        before = {
+            each.index
+            for end in ends
+            for each in self._references.cpu.network.operators_before(end)
+        }
+        wrong = (each for each in self._network.operators if each.missed)
+        return next((each for each in wrong if each.operator.index in before), None)
+
+    def _surplus(self) -> Records[Made]:
+        """The results of the program that are none of the network's."""
+        known = [each.reshape(-1) for each in self._network.numbers.values()]
+        collector = Surplus(np.concatenate(known))
+        number_program(
+            *(self._session.accelerator, self._session.model.compiled.inference),
+            *(self._program.inputs, collector),
+        )
+        return collector.made()
+
+    def _explained(
+        self, wrong: OperatorProof, surplus: Records[Made]
+    ) -> tuple[dict[int, np.uint64], Difference | None]:
+        """Elements of an operator for which the chip's own number may stand; or what differs."""
+        stages: list[StageTerms] = []
+        self._network.terms(wrong.operator, stages)
+        output = wrong.operator.outputs[0]
+        if len(stages) != 1 or output not in wrong.missing:
+            return {}, None
+        missing = wrong.missing[output]
+        place = self._network.network, wrong.operator
+        accepted = harmless(*place, missing, stages[0], surplus)
+        if len(accepted) == len(missing):
+            return accepted, None
+        numbers = self._network.numbers
+        return {}, difference(*place, numbers, missing, stages[0], surplus)
+
+    def _judged(
+        self,
+        outputs: tuple[OutputProof, ...],
+        first: OperatorProof | None,
+        found: Difference | None,
+    ) -> FunctionProof:
+        sampled = [
+            OperatorVerdict(each.operator.index, each.operator.name, reason=each.reason)
+            for each in self._network.operators
+            if each.reason
+        ]
+        refuted = []
+        if first is not None:
+            place = first.operator.index, first.operator.name
+            if found is None and first.missed == first.elements:
+                sampled += [OperatorVerdict(*place, reason=NO_ELEMENT)]
+            else:
+                refuted.append(
+                    OperatorVerdict(*place, first.elements, first.missed, difference=found)
+                )
+            done = {each.index for each in (*sampled, *refuted)}
+            sampled += [
+                OperatorVerdict(each.operator.index, each.operator.name, reason=NOT_REACHED)
+                for each in self._network.operators
+                if each.missed and each.operator.index not in done
+            ]
+        sampled.sort(key=lambda each: each.index)
+        operators = len(self._network.operators)
+        return FunctionProof(operators, tuple(sampled), tuple(refuted), outputs)
 
 
 def _seed(executable: Executable, network: bytes) -> list[int]:
@@ -130,7 +282,7 @@ def _compared(
     name, elements = bound.port.name, int(np.prod(bound.port.shape))
     index = references.outputs.get(name)
     if index is None or index not in found.numbers:
-        return OutputProof(name, elements, 0, "an operator before it has no rule of proof")
+        return OutputProof(name, elements, 0, NOT_REACHED)
     places = _places(bound, numbers.size)
     if places is None:
         return OutputProof(name, elements, 0, "its elements have 16 bits")

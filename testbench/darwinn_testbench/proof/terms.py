@@ -39,6 +39,9 @@ _LEAST_FACTOR = 2.0**-20
 """No weight is the reciprocal of less."""
 
 
+NOT_REACHED = "operators before it have no proof"
+
+
 class NoTerms(Exception):
     """An operator for which there is no rule of proof, or one form of it: says which."""
 
@@ -112,7 +115,7 @@ class _Subject:
         if tensor.constant is not None:
             return Operand(tensor, tensor.constant)
         if index not in self.numbers:
-            raise NoTerms(f"tensor {index} ({tensor.name}) has no numbers")
+            raise NoTerms(NOT_REACHED)
         return Operand(tensor, self.numbers[index])
 
     def operands(self) -> tuple[Operand | None, ...]:
@@ -235,8 +238,9 @@ class _Stage:
             terms = StageTerms(totals.reshape(shape), scales.reshape(shape), self.values)
             sums.stages.append(terms)
         kernels.results(totals, scales, self.form(), found)
-        # Constants have no upper part, and sums of others have some but for a chance of 2^-40.
-        constant = (flat_high == 0) & (np.abs(flat_low) < _INT32_SPAN)
+        # Constants have no upper part, and sums of others have some but for a chance of 2^-40. A
+        # factor of 0 leaves nothing of any sum.
+        constant = (scales == 0) | (flat_high == 0) & (np.abs(flat_low) < _INT32_SPAN)
         if constant.any():
             found[constant] = self.values(flat_low[constant], scales[constant])
         fixed = np.ascontiguousarray(np.broadcast_to(sums.fixed, shape)).reshape(-1)

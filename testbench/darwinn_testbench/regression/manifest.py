@@ -64,6 +64,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
     schedules: Annotated[int, Meta(ge=0, le=_MAX_SCHEDULES)] = 0
     anyway: bool = False
+    proof: bool = True
+    require_proof: bool = False
     chip_only: bool = False
     hazards: bool = True
     strict: bool = False

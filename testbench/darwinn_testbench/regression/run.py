@@ -64,7 +64,7 @@ def regress(
         again=lambda outcome: not outcome.conclusive,
         progress=progress,
     )
-    passed = sum(row.verdict is Verdict.PASS for row in rows)
+    passed = sum(row.verdict.passed for row in rows)
     ran = sum(row.verdict is Verdict.RAN for row in rows)
     return Report(
         command="regress",

@@ -152,6 +152,8 @@ def command_of(task: Task) -> str:
     words = [word for name, value in given if value is not None for word in (name, str(value))]
     set_flags = (
         ("--anyway", case.anyway),
+        ("--no-proof", not case.proof),
+        ("--require-proof", case.require_proof),
         ("--chip-only", case.chip_only),
         ("--no-hazards", not case.hazards),
         ("--strict", case.strict),
@@ -200,6 +202,8 @@ def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
         inputs_kind=case.inputs_kind,
         schedules=case.schedules,
         anyway=case.anyway,
+        proof=case.proof,
+        require_proof=case.require_proof,
         chip_only=case.chip_only,
         hazards=None if case.hazards else False,
         strict=case.strict,

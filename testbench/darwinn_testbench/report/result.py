@@ -255,7 +255,7 @@ def telling_rows(report: Report[RowKind]) -> list[Row]:
 
 def failing_rows(report: Report[RowKind]) -> list[Row]:
     """Of the telling rows those that did not pass."""
-    return [row for row in telling_rows(report) if row.verdict is not Verdict.PASS]
+    return [row for row in telling_rows(report) if not row.verdict.passed]
 
 
 def _is_printed(row: Any, item: dataclasses.Field[Any]) -> bool:

@@ -25,13 +25,18 @@ from darwinn_testbench.extras import advice
 class Verdict(StrEnum):
     """What a row or a whole report says, from best to worst."""
 
+    PROVED = "proved"
+    """Every output is right for every input and in every legal timing, by proof."""
     PASS = "pass"
+    """Every output that was compared is right; what is only sampled is named."""
     RAN = "ran"
     """It ran to its end, and there was nothing to compare with."""
     REFUSED = "refused"
     """Something the model of the chip does not implement; named in the message."""
     NOT_COMPARED = "not-compared"
     """RAN where a comparison was asked for (``--require-reference``)."""
+    NOT_PROVED = "not-proved"
+    """PASS or RAN where a proof was asked for (``--require-proof``)."""
     RACE = "race"
     """Its results are others in another legal order of the chip's units (``--schedules``)."""
     HAZARD = "hazard"
@@ -44,6 +49,11 @@ class Verdict(StrEnum):
     """The simulated program failed: deadlock, page fault, read of unwritten memory."""
     BAD_INPUT = "bad-input"
     """A file or an argument is invalid."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that was asked is right."""
+        return self in (Verdict.PROVED, Verdict.PASS)
 
     @property
     def failed(self) -> bool:
@@ -60,6 +70,9 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
+    Verdict.PROVED: _Kind(
+        0, "bold green", "Every output is right for every input and in every legal timing."
+    ),
     Verdict.PASS: _Kind(0, "green", ""),
     Verdict.RAN: _Kind(0, "cyan", "It ran to its end; the result was compared with nothing."),
     Verdict.REFUSED: _Kind(
@@ -67,6 +80,9 @@ _KINDS = {
     ),
     Verdict.NOT_COMPARED: _Kind(
         1, "bold red", "A comparison is required, and the result was compared with nothing."
+    ),
+    Verdict.NOT_PROVED: _Kind(
+        1, "bold red", "A proof is required, and something is only sampled, or not compared."
     ),
     Verdict.RACE: _Kind(
         1, "bold red", "Another legal order of the chip's units gives another result."

@@ -1,0 +1,75 @@
+"""Judgements of programs on disk: one process judges for all others of its user.
+
+They lie beside compiled kernels, are trusted as those are (``darwinn_sim.kernel.private_files``),
+and go as those do when nobody uses them. The name of one says of which kind and of what it is;
+that of the folder, of which state of the sources. What cannot be read is judged again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import pickle
+import sysconfig
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import darwinn_formats
+import darwinn_sim
+import numpy as np
+from darwinn_formats.files import digest_of_sources
+from darwinn_sim.kernel import compiled
+from darwinn_sim.kernel.private_files import Unusable, check_folder, read_whole, write_whole
+from darwinn_sim.kernel.pruning import prune, used
+
+from darwinn_testbench.version import __version__
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
+
+
+def kept(path: Path, kind: type[_T]) -> _T | None:
+    """What was judged; None if nothing was, or it cannot be read."""
+    try:
+        check_folder(path.parent)
+        judged = pickle.loads(read_whole(path))
+    except FileNotFoundError:
+        return None
+    except Exception as error:
+        # What is no pickle of ours may raise anything.
+        _log.warning("judgement: %s: %s; it is judged again", type(error).__name__, error)
+        return None
+    used(path.parent)
+    return judged if isinstance(judged, kind) else None
+
+
+def keep(path: Path, judged: object) -> None:
+    """Keep what was judged, in place of what is there of the same."""
+    try:
+        is_new = not path.parent.is_dir()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(path.parent)
+        write_whole(path, pickle.dumps(judged, pickle.HIGHEST_PROTOCOL))
+        if is_new:
+            prune(path.parent.parent)
+    except (OSError, Unusable) as error:
+        _log.warning("judgement: %s; it is not kept", error)
+
+
+def path_of(kind: str, *subjects: object) -> Path:
+    """Where the judgement of ``subjects`` is kept, which can be pickled."""
+    digest = hashlib.sha256()
+    for each in subjects:
+        digest.update(hashlib.sha256(pickle.dumps(each, pickle.HIGHEST_PROTOCOL)).digest())
+    return compiled.CACHES / _versions()[:16] / f"{kind}.{digest.hexdigest()[:32]}"
+
+
+@cache
+def _versions() -> str:
+    """All that a judgement follows from but its subjects: the chip is a part of the sources."""
+    packages = Path(darwinn_formats.__file__), Path(darwinn_sim.__file__), Path(__file__).parent
+    sources = digest_of_sources(each.parent for each in packages)
+    versions = f"{__version__} {np.__version__} {sysconfig.get_config_var('SOABI')} {sources}"
+    return hashlib.sha256(versions.encode()).hexdigest()

@@ -1,0 +1,108 @@
+"""Proof of function as a part of a verification: tried once for two files, and kept."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields, replace
+
+from darwinn_formats.brief import brief
+from darwinn_sim.errors import SimulationError
+
+from darwinn_testbench.chip import kept
+from darwinn_testbench.chip.hazards import Judgement
+from darwinn_testbench.chip.session import Session
+from darwinn_testbench.comparison.expectation import References
+from darwinn_testbench.proof.prove import FunctionProof, OperatorVerdict, prove
+from darwinn_testbench.report import Verdict, counted, one_line
+from darwinn_testbench.report.progress import ProgressCallback
+
+_MOST_NAMED = 3
+"""Operators that a line names."""
+
+
+@brief
+@dataclass(frozen=True)
+class Proof(FunctionProof):
+    """What is proved of a program, and whether that was ``judged`` now. ``every_output``: every
+    byte of every output is the same function of the inputs as in the network."""
+
+    judged: Judgement = Judgement.JUDGED
+    seconds: float = 0.0
+    every_output: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """MISMATCH if an element is another function; PASS says nothing of what is sampled."""
+        return Verdict.MISMATCH if self.refuted else Verdict.PASS
+
+    @property
+    def number_proved(self) -> int:
+        """Operators that are proved."""
+        return self.operators - len(self.sampled) - len(self.refuted)
+
+    def __str__(self) -> str:
+        if self.judged is Judgement.NOT_JUDGED:
+            return f"function not proved: {self.reason}"
+        if self.reason:
+            return f"function sampled: {self.reason}"
+        of = f"{self.number_proved} of {counted(self.operators, 'operator')} proved for every input"
+        parts = [of, *(f"another function: {each}" for each in self.refuted)]
+        if self.sampled:
+            parts.append(f"sampled: {_named(self.sampled)}")
+        return "; ".join(parts)
+
+
+def _named(operators: tuple[OperatorVerdict, ...]) -> str:
+    told = "; ".join(map(str, operators[:_MOST_NAMED]))
+    rest = len(operators) - _MOST_NAMED
+    return told + (f"; {rest} more" if rest > 0 else "")
+
+
+LEFT_OUT = Proof(reason="--no-proof", judged=Judgement.NOT_JUDGED)
+
+
+def proof_of(session: Session, references: References, progress: ProgressCallback) -> Proof:
+    """Prove what can be proved, or take what was proved before of the same files.
+
+    The chip is left as after another inference, or powered up.
+    """
+    begin = time.perf_counter()
+    path = kept.path_of(
+        "function",
+        session.model.compiled.inference,
+        session.model.compiled.caching,
+        references.cpu.data,
+        sorted(references.names.items()),
+        session.device.preloads,
+    )
+    known = kept.kept(path, FunctionProof)
+    if known is None:
+        progress("proof: the program as functions of its inputs", 0, 1)
+        found, keeps = _tried(session, references)
+        if keeps:
+            kept.keep(path, found)
+    else:
+        found = known
+    values = {each.name: getattr(found, each.name) for each in fields(FunctionProof)}
+    return Proof(
+        **values,
+        judged=Judgement.JUDGED if known is None else Judgement.KEPT,
+        seconds=time.perf_counter() - begin,
+        every_output=found.proved,
+    )
+
+
+def _tried(session: Session, references: References) -> tuple[FunctionProof, bool]:
+    """What is proved, and whether another try would give the same."""
+    try:
+        return prove(session, references), True
+    except MemoryError as error:
+        return FunctionProof(reason=one_line(error) or "too little memory"), False
+    except SimulationError as error:
+        session.accelerator.power_up()
+        return FunctionProof(reason=one_line(error)), False
+
+
+def without(reason: str) -> Proof:
+    """The record where nothing was tried, with the reason."""
+    return replace(LEFT_OUT, reason=reason)
