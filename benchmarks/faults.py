@@ -9,8 +9,8 @@ DARWINN_CORPUS, DARWINN_WILD and DARWINN_WILD2. Each judge of ``JUDGES`` verifie
 
 A fault is equivalent where an argument says that it changes nothing for any input
 (``tests/support/equivalence.py``: of the programs as they are lifted, never of samples); different
-where a judge finds it or an input shows it; else undecided, and counted apart. Exits with 1 where a
-judge finds what an argument says to be equivalent: one of both is wrong.
+where a judge finds it or an input shows it; else undecided, and counted apart. Exits with 1 where
+the default verification finds what an argument says to be equivalent: one of both is wrong.
 """
 
 from __future__ import annotations
@@ -85,8 +85,18 @@ class Outcome:
 
     @property
     def contradicts(self) -> bool:
-        """A judge has found what an argument says to be equivalent."""
-        return self.known is Truth.EQUIVALENT and bool(self.found_by)
+        """The default verification has found what an argument says to be equivalent. Others may:
+        a tensor within that no output needs, another order of the units, are no contradiction."""
+        return self.known is Truth.EQUIVALENT and JUDGES[0].name in self.found_by
+
+    @property
+    def remark(self) -> str:
+        """What a reader has to look at; empty of all others."""
+        if self.contradicts:
+            return "CONTRADICTION"
+        if self.known is Truth.EQUIVALENT and self.found_by:
+            return f"equivalent, found by {', '.join(self.found_by)}"
+        return "not found" if self.counted is Truth.DIFFERENT and not self.found_by else ""
 
     @property
     def counted(self) -> Truth:
@@ -239,8 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{', '.join(models)}: {options.faults} faults of each kind, seed {options.seed}")
         print(*table(found), *arguments_of(found), sep="\n")
         for each in found:
-            if each.contradicts or (each.counted is Truth.DIFFERENT and not each.found_by):
-                said = "CONTRADICTION" if each.contradicts else "not found"
+            if said := each.remark:
                 print(f"{said}: {each.model}, {each.kind}: {each.where} ({each.why})")
     return int(bool(wrong))
 

@@ -23,7 +23,10 @@ def test_what_a_judge_finds_is_different() -> None:
     assert outcome(Truth.UNDECIDED, "verify").counted is Truth.DIFFERENT
     assert not outcome(Truth.UNDECIDED, "verify").contradicts
     assert not outcome(Truth.EQUIVALENT).contradicts
-    assert outcome(Truth.EQUIVALENT, "verify").contradicts
+    assert outcome(Truth.EQUIVALENT, "verify").remark == "CONTRADICTION"
+    assert outcome(Truth.EQUIVALENT, "--layers").remark == "equivalent, found by --layers"
+    assert outcome(Truth.DIFFERENT).remark == "not found"
+    assert outcome(Truth.DIFFERENT, "--layers").remark == ""
 
 
 def test_the_table_has_a_row_for_each_kind_and_a_column_for_each_judge(
