@@ -10,7 +10,7 @@ DARWINN_CORPUS, DARWINN_WILD and DARWINN_WILD2. Each judge of ``JUDGES`` verifie
 A fault is equivalent where an argument says that it changes nothing for any input
 (``tests/support/equivalence.py``: of the programs as they are lifted, never of samples); different
 where a judge finds it or an input shows it; else undecided, and counted apart. Exits with 1 where
-the default verification finds what an argument says to be equivalent: one of both is wrong.
+the default verification has a wrong output though an argument says that none is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.report import judged
+from darwinn_testbench.report import Verdict, judged
 from darwinn_testbench.survey.pairs import reference_of
 
 from benchmarks.common import existing_file, machine, positive, real_folders, refuse, with_word
@@ -81,13 +81,15 @@ class Outcome:
     why: str
     verdicts: Mapping[str, str]
     found_by: tuple[str, ...]
+    wrong_output: bool
     seconds: float
 
     @property
     def contradicts(self) -> bool:
-        """The default verification has found what an argument says to be equivalent. Others may:
-        a tensor within that no output needs, another order of the units, are no contradiction."""
-        return self.known is Truth.EQUIVALENT and JUDGES[0].name in self.found_by
+        """An output of the default verification is wrong, and an argument says it cannot be. What
+        else is found is no contradiction: an entry of a table that no sum reaches, a tensor within
+        that no output needs, another order of the units."""
+        return self.known is Truth.EQUIVALENT and self.wrong_output
 
     @property
     def remark(self) -> str:
@@ -125,14 +127,14 @@ class Model:
             return Truth.UNDECIDED, self.reason
         return truth(self.right, faulty(self.bound.compiled, fault))
 
-    def judge(self, fault: Fault, judge: Judge) -> tuple[str, bool]:
-        """The verdict of a judge, and whether that finds the fault."""
+    def judge(self, fault: Fault, judge: Judge) -> tuple[Verdict, bool]:
+        """The verdict of a judge, and whether an output is wrong."""
         data = faulty_file(self.data, self.bound.compiled, fault)
         try:
-            verdict = verify(data, self.reference, **judge.options).verdict
+            report = verify(data, self.reference, **judge.options)
         except (SimulationError, DecodeError, FormatError, InputError) as error:
-            verdict, _ = judged(error)
-        return verdict.value, verdict.failed
+            return judged(error)[0], False
+        return report.verdict, any(row.verdict.failed for row in report.rows)
 
     def outcome(self, fault: Fault) -> Outcome:
         """What comes of a fault."""
@@ -145,8 +147,9 @@ class Model:
             where=fault.where,
             known=known,
             why=why,
-            verdicts={name: verdict for name, (verdict, _) in asked.items()},
-            found_by=tuple(name for name, (_, found) in asked.items() if found),
+            verdicts={name: verdict.value for name, (verdict, _) in asked.items()},
+            found_by=tuple(name for name, (verdict, _) in asked.items() if verdict.failed),
+            wrong_output=asked[JUDGES[0].name][1],
             seconds=round(time.process_time() - begin, 3),
         )
 

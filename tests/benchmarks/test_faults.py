@@ -15,7 +15,8 @@ from benchmarks.faults import JUDGES, Judge, Model, Outcome
 
 def outcome(known: Truth, *found_by: str, kind: str = "weight", why: str = "") -> Outcome:
     verdicts = {each.name: "mismatch" if each.name in found_by else "pass" for each in JUDGES}
-    return Outcome("m", kind, "there", known, why, verdicts, found_by, 0.1)
+    wrong = "verify" in found_by and kind != "function table"
+    return Outcome("m", kind, "there", known, why, verdicts, found_by, wrong, 0.1)
 
 
 def test_what_a_judge_finds_is_different() -> None:
@@ -24,6 +25,8 @@ def test_what_a_judge_finds_is_different() -> None:
     assert not outcome(Truth.UNDECIDED, "verify").contradicts
     assert not outcome(Truth.EQUIVALENT).contradicts
     assert outcome(Truth.EQUIVALENT, "verify").remark == "CONTRADICTION"
+    of_a_table = outcome(Truth.EQUIVALENT, "verify", kind="function table")
+    assert of_a_table.remark == "equivalent, found by verify"
     assert outcome(Truth.EQUIVALENT, "--layers").remark == "equivalent, found by --layers"
     assert outcome(Truth.DIFFERENT).remark == "not found"
     assert outcome(Truth.DIFFERENT, "--layers").remark == ""
