@@ -336,8 +336,6 @@ KINDS: tuple[FaultKind, ...] = (
     FaultKind("another tensor", "where an instruction begins to read", _other_tensor),
 )
 
-BY_NAME = {kind.name: kind for kind in KINDS}
-
 
 def drawn(subject: Subject, kind: FaultKind, seed: str, number: int) -> list[Fault]:
     """Up to ``number`` faults of a kind, none twice; the same of the same seed."""
