@@ -141,7 +141,7 @@ class ChipCheck(Check):
             return without("the reference is another model (--anyway)")
         if session.states:
             return without("the model keeps states from one inference to the next")
-        return proof_of(session, references, progress)
+        return proof_of(session, references.uncompiled, progress)
 
     @property
     def _is_proved(self) -> bool:

@@ -25,6 +25,7 @@ from darwinn_testbench.errors import InputError, ModelError
 from darwinn_testbench.layers.on_chip import RENAMING, same_bytes, tensors_on_chip
 from darwinn_testbench.layers.taken_tensors import TakenTensor
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.proof.prove import Uncompiled
 from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, TensorValues
 from darwinn_testbench.reference.tflite.model import CpuModel
 
@@ -87,6 +88,14 @@ class References:
             self.inputs,
         )
         self._note(self.twin.differences())
+
+    @property
+    def uncompiled(self) -> Uncompiled:
+        """The network, for a proof."""
+        cpu = self.cpu
+        return Uncompiled(
+            cpu.network, cpu.data, cpu.chip.choices, self.on_chip, self.outputs, self.names
+        )
 
     def name(self, port: str) -> str:
         """The name that the tensor of a port has in the uncompiled graph."""

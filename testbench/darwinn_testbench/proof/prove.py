@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,16 +18,38 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.chip.model import BoundLayer
 from darwinn_testbench.chip.session import Session
-from darwinn_testbench.comparison.expectation import References
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof.difference import Difference, Surplus, difference, harmless
 from darwinn_testbench.proof.network import ChipNumbers, NetworkNumbers, OperatorProof
 from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
+from darwinn_testbench.reference.tflite.call import CompilerChoices
+from darwinn_testbench.reference.tflite.graph import Network
 
 _ROUNDS = 4
 """Operators, one after another, in which differences that change nothing are accepted."""
 
 NO_ELEMENT = "no element of it is computed as its rule says"
+
+
+@dataclass(frozen=True, eq=False)
+class Uncompiled:
+    """The network before compilation, from the bytes ``data`` of its file.
+
+    ``choices`` are what it leaves to the compiler. Of its tensors ``on_chip`` are those that the
+    chip computes, and ``outputs`` those that it sends, by port; ``names`` have the name of a tensor
+    for a port of another name.
+    """
+
+    network: Network
+    data: bytes
+    choices: CompilerChoices
+    on_chip: Collection[int]
+    outputs: Mapping[str, int]
+    names: Mapping[str, str]
+
+    def name(self, port: str) -> str:
+        """The name of the tensor of a port."""
+        return self.names.get(port, port)
 
 
 @dataclass(frozen=True)
@@ -95,26 +117,26 @@ class _Numbers(NamedTuple):
     numbered: Numbered
 
 
-def prove(session: Session, references: References) -> FunctionProof:
+def prove(session: Session, uncompiled: Uncompiled) -> FunctionProof:
     """Compare what a program computes with what a network says, for all inputs.
 
     ``session`` has made an inference. The chip is left as after another one.
     """
     try:
-        program = _numbered(session, references)
-        return _Proof(session, references, program).result()
+        program = _numbered(session, uncompiled)
+        return _Proof(session, uncompiled, program).result()
     except NotLifted as reason:
         return FunctionProof(reason=str(reason))
 
 
-def _numbered(session: Session, references: References) -> _Numbers:
-    model, network = session.model, references.cpu.network
+def _numbered(session: Session, uncompiled: Uncompiled) -> _Numbers:
+    model, network = session.model, uncompiled.network
     executable = model.compiled.inference
-    random = np.random.default_rng(_seed(executable, references.cpu.data))
+    random = np.random.default_rng(_seed(executable, uncompiled.data))
     inputs: dict[str, Elements] = {}
     given: dict[int, Elements] = {}
     for bound in model.inputs:
-        tensor = network.tensor(references.name(bound.port.name))
+        tensor = network.tensor(uncompiled.name(bound.port.name))
         if tensor is None or bound.constant is not None or tensor.variable:
             raise NotLifted(f"input {bound.port.name} is no input of the network")
         if bound.port.dtype.itemsize != 1 or bound.port.elements != tensor.size:
@@ -133,17 +155,17 @@ class _Proof:
     """A program beside its network, which is gone through once, and again where a difference
     changes nothing."""
 
-    def __init__(self, session: Session, references: References, program: _Numbers) -> None:
-        self._session, self._references, self._program = session, references, program
+    def __init__(self, session: Session, uncompiled: Uncompiled, program: _Numbers) -> None:
+        self._session, self._uncompiled, self._program = session, uncompiled, program
         self._accepted: dict[int, dict[int, np.uint64]] = {}
         self._network = self._numbers()
 
     def _numbers(self) -> NetworkNumbers:
-        references, program = self._references, self._program
+        uncompiled, program = self._uncompiled, self._program
         return NetworkNumbers(
-            references.cpu.network,
-            references.cpu.chip.choices,
-            references.on_chip,
+            uncompiled.network,
+            uncompiled.choices,
+            uncompiled.on_chip,
             program.chip,
             program.numbered.maxima,
             program.given,
@@ -170,20 +192,18 @@ class _Proof:
     def _outputs(self) -> tuple[OutputProof, ...]:
         numbered = self._program.numbered
         return tuple(
-            _compared(bound, numbered.outputs[bound.layer.name], self._network, self._references)
+            _compared(bound, numbered.outputs[bound.layer.name], self._network, self._uncompiled)
             for bound in self._session.model.outputs
         )
 
     def _first_wrong(self, outputs: Sequence[OutputProof]) -> OperatorProof | None:
         """The first operator with elements that the chip does not make, and that matter."""
-        ends = {self._references.outputs[each.name] for each in outputs if each.wrong}
+        ends = {self._uncompiled.outputs[each.name] for each in outputs if each.wrong}
         for each in self._network.operators:
             if each.reason and each.reason != NOT_REACHED:
                 ends |= {k for k in each.operator.inputs if self._network.missing(k)}
         before = {
-            each.index
-            for end in ends
-            for each in self._references.cpu.network.operators_before(end)
+            each.index for end in ends for each in self._uncompiled.network.operators_before(end)
         }
         wrong = (each for each in self._network.operators if each.missed)
         return next((each for each in wrong if each.operator.index in before), None)
@@ -277,10 +297,10 @@ def _as_stored(octets: NDArray[np.uint8], bound: BoundLayer) -> AnyArray:
 
 
 def _compared(
-    bound: BoundLayer, numbers: Elements, found: NetworkNumbers, references: References
+    bound: BoundLayer, numbers: Elements, found: NetworkNumbers, uncompiled: Uncompiled
 ) -> OutputProof:
     name, elements = bound.port.name, int(np.prod(bound.port.shape))
-    index = references.outputs.get(name)
+    index = uncompiled.outputs.get(name)
     if index is None or index not in found.numbers:
         return OutputProof(name, elements, 0, NOT_REACHED)
     places = _places(bound, numbers.size)

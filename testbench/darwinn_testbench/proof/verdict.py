@@ -11,8 +11,7 @@ from darwinn_sim.errors import SimulationError
 from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.hazards import Judgement
 from darwinn_testbench.chip.session import Session
-from darwinn_testbench.comparison.expectation import References
-from darwinn_testbench.proof.prove import FunctionProof, OperatorVerdict, prove
+from darwinn_testbench.proof.prove import FunctionProof, OperatorVerdict, Uncompiled, prove
 from darwinn_testbench.report import Verdict, counted, one_line
 from darwinn_testbench.report.progress import ProgressCallback
 
@@ -61,7 +60,7 @@ def _named(operators: tuple[OperatorVerdict, ...]) -> str:
 LEFT_OUT = Proof(reason="--no-proof", judged=Judgement.NOT_JUDGED)
 
 
-def proof_of(session: Session, references: References, progress: ProgressCallback) -> Proof:
+def proof_of(session: Session, uncompiled: Uncompiled, progress: ProgressCallback) -> Proof:
     """Prove what can be proved, or take what was proved before of the same files.
 
     The chip is left as after another inference, or powered up.
@@ -71,14 +70,14 @@ def proof_of(session: Session, references: References, progress: ProgressCallbac
         "function",
         session.model.compiled.inference,
         session.model.compiled.caching,
-        references.cpu.data,
-        sorted(references.names.items()),
+        uncompiled.data,
+        sorted(uncompiled.names.items()),
         session.device.preloads,
     )
     known = kept.kept(path, FunctionProof)
     if known is None:
         progress("proof: the program as functions of its inputs", 0, 1)
-        found, keeps = _tried(session, references)
+        found, keeps = _tried(session, uncompiled)
         if keeps:
             kept.keep(path, found)
     else:
@@ -92,10 +91,10 @@ def proof_of(session: Session, references: References, progress: ProgressCallbac
     )
 
 
-def _tried(session: Session, references: References) -> tuple[FunctionProof, bool]:
+def _tried(session: Session, uncompiled: Uncompiled) -> tuple[FunctionProof, bool]:
     """What is proved, and whether another try would give the same."""
     try:
-        return prove(session, references), True
+        return prove(session, uncompiled), True
     except MemoryError as error:
         return FunctionProof(reason=one_line(error) or "too little memory"), False
     except SimulationError as error:
