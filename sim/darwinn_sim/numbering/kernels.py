@@ -194,7 +194,7 @@ def inverse(weight: int) -> np.uint64:
 
 @compiled
 def enter(table: Elements, numbers: Elements) -> int:
-    """Put numbers into a table of which at least half stays empty (0); how many were new."""
+    """Put numbers into a table of which a quarter stays empty (0); how many were new."""
     mask, count = len(table) - 1, 0
     for i in range(len(numbers)):
         slot = np.int64(numbers[i] & np.uint64(mask))

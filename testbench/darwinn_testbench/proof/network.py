@@ -38,7 +38,7 @@ class ChipNumbers:
 
     def enter(self, numbers: Elements) -> None:
         """Enter numbers, some of which may be there."""
-        while 2 * (self._count + len(numbers)) > len(self._table):
+        while 4 * (self._count + len(numbers)) > 3 * len(self._table):
             before, self._table = self._table, np.zeros(2 * len(self._table), np.uint64)
             kernels.enter(self._table, before[before != 0])
         self._count += int(kernels.enter(self._table, numbers))
@@ -80,6 +80,7 @@ class NetworkNumbers:
         taken: maxima that the chip takes.
         inputs: numbers of tensors that the chip is given.
         accepted: by tensor, elements for which the chip's number is another one, and it.
+        kept: tensors whose numbers are still there in the end; by default all.
     """
 
     def __init__(
@@ -91,15 +92,22 @@ class NetworkNumbers:
         taken: Sets,
         inputs: Mapping[int, Elements],
         accepted: Mapping[int, Mapping[int, np.uint64]],
+        kept: Collection[int] | None = None,
     ) -> None:
         self.numbers = dict(inputs)
         self.network = unsigned(network)
         self.operators: list[OperatorProof] = []
         self._maxima = Maxima(chip.have, taken)
         self._choices, self._chip, self._accepted = choices, chip, accepted
+        self.absent = dict.fromkeys(inputs, 0)
+        """Of each tensor, how many elements the chip makes nowhere."""
+        last = {} if kept is None else _last_uses(self.network, kept)
         for operator in self.network.operators:
             if not set(operator.outputs).isdisjoint(on_chip):
                 self.operators.append(self._prove(operator))
+            for index in operator.inputs:
+                if last.get(index) == operator.index:
+                    self.numbers.pop(index, None)
 
     def terms(
         self, operator: Operator, stages: list[StageTerms] | None = None
@@ -108,11 +116,6 @@ class NetworkNumbers:
         return outputs_of(
             *(self.network, operator, self.numbers, self._choices, self._maxima), stages
         )
-
-    def missing(self, index: int) -> int:
-        """How many elements of a tensor the chip makes nowhere; none of one without numbers."""
-        numbers = self.numbers.get(index)
-        return 0 if numbers is None else int(np.count_nonzero(~self._chip.have(numbers)))
 
     def _prove(self, operator: Operator) -> OperatorProof:
         if set(operator.outputs) <= self.numbers.keys():
@@ -127,6 +130,17 @@ class NetworkNumbers:
             for flat, number in self._accepted.get(index, {}).items():
                 numbers.reshape(-1)[flat] = number
             absent = np.flatnonzero(~self._chip.have(numbers))
+            self.absent[index] = len(absent)
             if len(absent):
                 missing[index] = absent
         return OperatorProof(operator, sum(each.size for each in found.values()), missing)
+
+
+def _last_uses(network: Network, kept: Collection[int]) -> dict[int, int]:
+    """The last operator that reads each tensor that is not kept."""
+    return {
+        index: each.index
+        for each in network.operators
+        for index in each.inputs
+        if index not in kept
+    }

@@ -158,9 +158,10 @@ class _Proof:
     def __init__(self, session: Session, uncompiled: Uncompiled, program: _Numbers) -> None:
         self._session, self._uncompiled, self._program = session, uncompiled, program
         self._accepted: dict[int, dict[int, np.uint64]] = {}
-        self._network = self._numbers()
+        # Of most programs nothing more is asked: numbers of large networks take gigabytes.
+        self._network = self._numbers(kept=set(uncompiled.outputs.values()))
 
-    def _numbers(self) -> NetworkNumbers:
+    def _numbers(self, kept: Collection[int] | None = None) -> NetworkNumbers:
         uncompiled, program = self._uncompiled, self._program
         return NetworkNumbers(
             uncompiled.network,
@@ -170,6 +171,7 @@ class _Proof:
             program.numbered.maxima,
             program.given,
             self._accepted,
+            kept,
         )
 
     def result(self) -> FunctionProof:
@@ -181,7 +183,9 @@ class _Proof:
             first = self._first_wrong(outputs)
             if first is None:
                 break
-            surplus = self._surplus() if surplus is None else surplus
+            if surplus is None:
+                self._network = self._numbers()
+                surplus = self._surplus()
             accepted, found = self._explained(first, surplus)
             if not accepted:
                 break
@@ -201,7 +205,7 @@ class _Proof:
         ends = {self._uncompiled.outputs[each.name] for each in outputs if each.wrong}
         for each in self._network.operators:
             if each.reason and each.reason != NOT_REACHED:
-                ends |= {k for k in each.operator.inputs if self._network.missing(k)}
+                ends |= {k for k in each.operator.inputs if self._network.absent.get(k)}
         before = {
             each.index for end in ends for each in self._uncompiled.network.operators_before(end)
         }
