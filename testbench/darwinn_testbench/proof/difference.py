@@ -17,6 +17,7 @@ from darwinn_sim.kernel.structure import Records, join
 from darwinn_sim.numbering import kernels
 from numpy.typing import NDArray
 
+from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.terms import Elements, StageTerms
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.layers import Axis, window_axes
@@ -33,13 +34,13 @@ _MOST_BIAS = 1 << 33
 class Surplus:
     """Collects the results of a program that are none of its network's."""
 
-    def __init__(self, known: Elements) -> None:
-        self._known = np.unique(known)
+    def __init__(self, known: NumberSet) -> None:
+        self._known = known
         self._parts: list[Records[Made]] = []
 
     def take(self, made: Records[Made]) -> None:
         """Keep those that are not known."""
-        found = np.isin(made["number"], self._known)
+        found = self._known.have(np.ascontiguousarray(made["number"]))
         self._parts.append(made[~found].copy())
 
     def forget(self) -> None:

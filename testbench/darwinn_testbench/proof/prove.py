@@ -20,7 +20,8 @@ from darwinn_testbench.chip.model import BoundLayer
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof.difference import Difference, Surplus, difference, harmless
-from darwinn_testbench.proof.network import ChipNumbers, NetworkNumbers, OperatorProof
+from darwinn_testbench.proof.network import NetworkNumbers, OperatorProof
+from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import Network
@@ -113,7 +114,7 @@ class _Numbers(NamedTuple):
 
     inputs: Mapping[str, Elements]
     given: Mapping[int, Elements]
-    chip: ChipNumbers
+    chip: NumberSet
     numbered: Numbered
 
 
@@ -144,7 +145,7 @@ def _numbered(session: Session, uncompiled: Uncompiled) -> _Numbers:
         elements = random_elements(random, tensor.size)
         given[tensor.index] = elements.reshape(tensor.shape)
         inputs[bound.layer.name] = _sent(bound, elements, random)
-    chip = ChipNumbers()
+    chip = NumberSet()
     numbered = number_program(session.accelerator, executable, inputs, chip)
     for each in inputs.values():
         chip.enter(each)
@@ -214,8 +215,10 @@ class _Proof:
 
     def _surplus(self) -> Records[Made]:
         """The results of the program that are none of the network's."""
-        known = [each.reshape(-1) for each in self._network.numbers.values()]
-        collector = Surplus(np.concatenate(known))
+        known = NumberSet()
+        for each in self._network.numbers.values():
+            known.enter(each.reshape(-1))
+        collector = Surplus(known)
         number_program(
             *(self._session.accelerator, self._session.model.compiled.inference),
             *(self._program.inputs, collector),

@@ -277,12 +277,26 @@ class _Stage:
         """
         parts = [each for each in self.call.inputs if isinstance(each, _Part)]
         points = {Operand.zero_point.fget(each) for each in parts}  # type: ignore[attr-defined]
-        if len(points) != 1:
-            return
-        zero_point = points.pop()
         kinds, which = _distinct(fixed, scales, self.output.shape[-1:])
-        keeps = np.zeros(len(kinds), np.bool_)
-        inverses = np.ones(len(kinds), np.uint64)
+        # Bytes are taken less their zero point, or as they are.
+        for zero_point in sorted(points | {0}) if len(points) == 1 else ():
+            keeps, inverses = self._keeping(kinds, zero_point)
+            places = np.flatnonzero(keeps[which])
+            if not len(places):
+                continue
+            copies = np.empty(len(places), np.uint64)
+            kernels.copied(
+                *(totals[places], fixed[places], inverses[which[places]], zero_point, copies)
+            )
+            there = np.isin(copies, np.concatenate([each.numbers.reshape(-1) for each in parts]))
+            found[places[there]] = copies[there]
+
+    def _keeping(
+        self, kinds: NDArray[np.int64], zero_point: int
+    ) -> tuple[NDArray[np.bool_], Elements]:
+        """For which constants and factors (:func:`_distinct`) a byte comes out as it went in, and
+        the inverses of its weights."""
+        keeps, inverses = np.zeros(len(kinds), np.bool_), np.ones(len(kinds), np.uint64)
         every = np.arange(_BYTE_SPAN + 1)
         for k, kind in enumerate(kinds.tolist()):
             term, factor = kind >> 32, np.array([kind & 0xFFFF_FFFF], np.uint32).view(np.float32)
@@ -292,15 +306,7 @@ class _Stage:
             known = self.values(weight * (every - zero_point) + term, factor)
             keeps[k] = np.array_equal(known, every)
             inverses[k] = kernels.inverse(weight)
-        places = np.flatnonzero(keeps[which])
-        if not len(places):
-            return
-        copies = np.empty(len(places), np.uint64)
-        kernels.copied(
-            *(totals[places], fixed[places], inverses[which[places]], zero_point, copies)
-        )
-        there = np.isin(copies, np.concatenate([each.numbers.reshape(-1) for each in parts]))
-        found[places[there]] = copies[there]
+        return keeps, inverses
 
 
 def _distinct(
