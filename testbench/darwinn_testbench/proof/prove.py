@@ -121,8 +121,10 @@ class _Numbers(NamedTuple):
 def prove(session: Session, uncompiled: Uncompiled) -> FunctionProof:
     """Compare what a program computes with what a network says, for all inputs.
 
-    ``session`` has made an inference. The chip is left as after another one.
+    The chip is left as after an inference.
     """
+    # Flags are as an inference leaves them, and parameters are there.
+    session.infer({port.name: np.zeros(port.shape, port.dtype) for port in session.ports})
     try:
         program = _numbered(session, uncompiled)
         return _Proof(session, uncompiled, program).result()
