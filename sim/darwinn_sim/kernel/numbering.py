@@ -70,11 +70,11 @@ class Numbering(Record):
 
     Of the sums of lanes: two parts of elements (``low``, ``high``), what is known (``constant``),
     how many bytes are not (``varying``: none, one, or more), the sum of their ``weights``, and one
-    ``operand`` that is added by itself; of maxima, how many ``values`` they are of. ``results`` leave a tensor unit. ``table``: a hash of a
-    tile's coefficients. ``set_number``, ``set_first`` and ``set_count``: remembered maxima (there
-    are ``sets``), with values in ``pool`` (``pooled`` of them). ``function_key`` and
-    ``function_number``: functions of one byte. There are ``results_made`` in ``made``. ``lost``:
-    maxima there was no room for.
+    ``operand`` that is added by itself; of maxima, how many ``values`` they are of. ``results``
+    leave a tensor unit. ``table``: a hash of a tile's coefficients. ``set_number``, ``set_first``
+    and ``set_count``: remembered maxima (there are ``sets``), with values in ``pool`` (``pooled``
+    of them). ``function_key`` and ``function_number``: functions of one byte. There are
+    ``results_made`` in ``made``. ``lost``: maxima there was no room for.
     """
 
     narrow: Annotated[NDArray[np.uint64], chip.TILES, _NARROW_WORDS, 4]
