@@ -130,16 +130,17 @@ class Results:
 
     def __init__(self) -> None:
         self._parts: list[Records[Made]] = []
+        self._known = NumberSet()
         self._made: Records[Made] | None = None
 
     def take(self, made: Records[Made]) -> None:
-        """Keep each result once of those that are taken together."""
-        _, first = np.unique(made["number"], return_index=True)
-        self._parts.append(made[first])
+        """Keep each result once."""
+        self._parts.append(made[self._known.enter(np.ascontiguousarray(made["number"]))])
 
     def forget(self) -> None:
         """Begin anew."""
         self._parts.clear()
+        self._known.forget()
 
     def harmless(
         self, network: Network, operator: Operator, missing: NDArray[np.int64], stage: StageTerms
@@ -153,16 +154,18 @@ class Results:
         if not len(made):
             return {}
         totals, factors = stage.totals.reshape(-1)[missing], stage.factors.reshape(-1)[missing]
+        totals_there = np.ascontiguousarray(made["total"])
         agree = _Agreement(network, operator, stage)
         accepted: dict[int, np.uint64] = {}
         for turns in (0, 1, -1, 2, -2):
             wanted = (totals.astype(object) + (turns << 32)) % MODULUS if turns else totals
             wanted = np.asarray(wanted, np.uint64)
-            at = np.minimum(np.searchsorted(made["total"], wanted), len(made) - 1)
-            for k in np.flatnonzero(made["total"][at] == wanted).tolist():
-                there = np.uint32(made["scale"][at[k]]).view(np.float32)
-                if agree.on(float(factors[k]), float(there), wraps=turns != 0):
-                    accepted.setdefault(int(missing[k]), np.uint64(made["number"][at[k]]))
+            at = np.minimum(np.searchsorted(totals_there, wanted), len(made) - 1)
+            met = np.flatnonzero(totals_there[at] == wanted)
+            there = made["scale"][at[met]].view(np.float32)
+            equal = agree.on(factors[met], there, wraps=turns != 0)
+            for k in met[equal].tolist():
+                accepted.setdefault(int(missing[k]), np.uint64(made["number"][at[k]]))
         return accepted
 
     def _sorted(self) -> Records[Made]:
@@ -180,8 +183,16 @@ class _Agreement:
         self._stage, self._reach = stage, _reach(network, operator)
         self._known: dict[tuple[float, float], bool] = {}
 
-    def on(self, here: float, there: float, *, wraps: bool) -> bool:
-        """``here`` and ``there`` agree; the same factor does where only the sum ``wraps``."""
+    def on(
+        self, here: NDArray[np.float32], there: NDArray[np.float32], *, wraps: bool
+    ) -> NDArray[np.bool_]:
+        """Which pairs agree; the same factor does where only the sum ``wraps``."""
+        pairs = np.stack([here, there], axis=1)
+        kinds, which = np.unique(pairs, axis=0, return_inverse=True)
+        agree = [self._of(float(one), float(other), wraps) for one, other in kinds]
+        return np.array(agree, np.bool_)[which.reshape(-1)]
+
+    def _of(self, here: float, there: float, wraps: bool) -> bool:
         if here == there:
             return wraps
         if (here, there) not in self._known:

@@ -103,7 +103,7 @@ class NetworkNumbers:
             if len(absent) and self._resolve is not None and len(stages) == 1:
                 given = self._resolve(operator, absent, stages[0])
                 numbers.reshape(-1)[list(given)] = list(given.values())
-                absent = np.array([each for each in absent.tolist() if each not in given], np.int64)
+                absent = absent[~np.isin(absent, list(given))]
             self.absent[index] = len(absent)
             if len(absent):
                 missing[index] = absent
