@@ -195,9 +195,10 @@ def produce(
     holds.grow(tile, TileFlag.RING_BUS_WRITE, sent)
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
-        _pass_token(core, tiles, thread, parameters.consumer_b)
         tokens = scalar_tokens(parameters)
+        # That is one event for all flags: who has seen one of them knows of the others.
         order.counts_tokens(core, thread, tokens)
+        _pass_token(core, tiles, thread, parameters.consumer_b)
         for flag in range(chip.SCALAR_FLAGS):
             core.flags[flag] += (tokens >> flag) & 1
     if read.done:
@@ -401,6 +402,7 @@ def outfeed(core: state.Core, unit: state.BufferUnit, parameters: RingOutfeed) -
             order.writes(core, _OUTFEED, clocks.SCALAR_BASE + address, same)
             core.memory[address] = row.data[unit.position]
             core.memory_written[address] = state.bits_of(row.written[unit.position])
+            order.brings_data(core, address)
         taken = step_outfeed(unit, parameters)
         order.counts(core, _OUTFEED, clocks.scalar_flag(ScalarFlag.RING_OUTFEED), taken)
         core.flags[ScalarFlag.RING_OUTFEED] += taken

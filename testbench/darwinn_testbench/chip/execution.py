@@ -23,6 +23,7 @@ from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.array_files import member_name
 from darwinn_testbench.chip.cpu_operators import named_operators
+from darwinn_testbench.chip.completion import check_completion
 from darwinn_testbench.chip.hazards import Hazards, check_hazards
 from darwinn_testbench.chip.inputs import (
     Inputs,
@@ -164,6 +165,7 @@ def run(
     used: int | None = None
     done: list[Inferred] = []
     again: list[Schedules | Hazards] = []
+    ends: dict[str, Any] = {}
     fault: SimulationError | None = None
     start = seed if schedule_seed is None else schedule_seed
     begin = time.perf_counter()
@@ -197,6 +199,7 @@ def run(
             again.append(check_schedules(pipeline, done, schedules, start, progress))
         if hazards:
             again.append(check_hazards(pipeline, [each.inputs for each in done], progress))
+            ends = {"completion": check_completion(pipeline, [e.inputs for e in done], progress)}
     except SimulationError as error:
         fault = error
         if schedules and len(done) < len(sets) and (last := faulted(error, sets[len(done)])):
@@ -221,6 +224,7 @@ def run(
             **lifted_figure(pipeline.sessions),
             **cpu_figures(pipeline.segments, cpu_seconds),
             **{_FIGURES[type(each)]: each for each in again},
+            **ends,
         },
         decided=_decided(fault, again),
         message="; ".join(filter(None, (str(fault or _note(first)), *map(str, again)))),

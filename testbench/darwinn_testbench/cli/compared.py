@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.execution import lifted_line, states_line
+from darwinn_testbench.chip.completion import completion_lines
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.chip.whole import cpu_line
@@ -83,6 +84,7 @@ def body(report: Report[OutputRow]) -> Sequence[RenderableType]:
     lines += cpu_line(figures)
     lines += schedule_lines(figures.get("schedules"))
     lines += hazard_lines(figures.get("hazards"))
+    lines += completion_lines(figures.get("completion"))
     if not rows:
         return lines
     lines += [str(figures["excitation"])]

@@ -22,6 +22,7 @@ from darwinn_testbench.chip.execution import (
     states_line,
     write_member,
 )
+from darwinn_testbench.chip.completion import completion_lines
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.chip.schedules import schedule_lines
@@ -328,6 +329,7 @@ def _body(report: Report[RunRow]) -> Sequence[RenderableType]:
     lines += cpu_line(report.figures)
     lines += schedule_lines(report.figures.get("schedules"))
     lines += hazard_lines(report.figures.get("hazards"))
+    lines += completion_lines(report.figures.get("completion"))
     taps: Sequence[TapFigures] = report.figures["taps"]
     values = [tap for tap in taps if isinstance(tap, ValueTap)]
     lines += [

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
+from darwinn_testbench.chip.completion import Completion, check_completion
 from darwinn_testbench.chip.hazards import Hazards, check_hazards
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.schedules import Schedules, check_schedules
@@ -110,6 +111,7 @@ class Check(ABC):
         self.divergences: list[Divergence] = []
         self.schedules: Schedules | None = None
         self.hazards: Hazards | None = None
+        self.completion: Completion | None = None
         self.further = 0
 
     @abstractmethod
@@ -148,6 +150,7 @@ class Check(ABC):
         if asked.hazards and fault is None:
             inputs = [each.inputs for each in device.done]
             self.hazards = check_hazards(pipeline, inputs, progress)
+            self.completion = check_completion(pipeline, inputs, progress)
 
     def report(self, seconds: float, fault: Exception | None) -> Report[OutputRow]:
         """What all calls came to; a fault ended them."""
@@ -180,6 +183,7 @@ class Check(ABC):
                 **self._found(),
                 **({} if self.schedules is None else {"schedules": self.schedules}),
                 **({} if self.hazards is None else {"hazards": self.hazards}),
+                **({} if self.completion is None else {"completion": self.completion}),
             },
             decided=decided,
             message=message,

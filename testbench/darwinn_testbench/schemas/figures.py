@@ -18,6 +18,7 @@ from darwinn_testbench.chip.cpu_time import CpuTime
 from darwinn_testbench.chip.cycles import CyclesRow
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import TapFigures
+from darwinn_testbench.chip.completion import Completion
 from darwinn_testbench.chip.hazards import Hazards
 from darwinn_testbench.chip.schedules import Schedules
 from darwinn_testbench.comparison.excitation import ExcitationFigures
@@ -72,6 +73,7 @@ class _Inferences(TypedDict):
     lifted: NotRequired[Lifted]
     schedules: NotRequired[Schedules]
     hazards: NotRequired[Hazards]
+    completion: NotRequired[Completion]
 
 
 class Inspected(TypedDict):
