@@ -27,8 +27,8 @@ from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.kernel import order, state, unwritten
 from darwinn_sim.machine import completion, schedule
-from darwinn_sim.machine.completion import Completion
 from darwinn_sim.machine.completeness import awaits_chunk
+from darwinn_sim.machine.completion import Completion
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.hazards import CheckedPrograms, Hazard, Hazards
 from darwinn_sim.machine.lowering import LoweredProgram, lower

@@ -22,8 +22,8 @@ from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
 from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.array_files import member_name
-from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.completion import check_completion
+from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.hazards import Hazards, check_hazards
 from darwinn_testbench.chip.inputs import (
     Inputs,
@@ -160,8 +160,7 @@ def run(
     rows: list[RunRow] = []
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
-    stopped = False
-    cpu_seconds = 0.0
+    stopped, cpu_seconds = False, 0.0
     used: int | None = None
     done: list[Inferred] = []
     again: list[Schedules | Hazards] = []

@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.execution import lifted_line, states_line
 from darwinn_testbench.chip.completion import completion_lines
+from darwinn_testbench.chip.execution import lifted_line, states_line
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.schedules import schedule_lines
 from darwinn_testbench.chip.whole import cpu_line

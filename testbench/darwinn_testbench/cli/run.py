@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 from darwinn_sim.machine.examine import StopPoint, Tap
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.completion import completion_lines
 from darwinn_testbench.chip.execution import (
     RunRow,
     TapFigures,
@@ -22,7 +23,6 @@ from darwinn_testbench.chip.execution import (
     states_line,
     write_member,
 )
-from darwinn_testbench.chip.completion import completion_lines
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.chip.schedules import schedule_lines

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
 from darwinn_testbench.chip.completion import Completion, check_completion
+from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
 from darwinn_testbench.chip.hazards import Hazards, check_hazards
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.schedules import Schedules, check_schedules

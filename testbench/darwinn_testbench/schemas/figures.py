@@ -13,12 +13,12 @@ from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.bit_coverage import CoverageRow
+from darwinn_testbench.chip.completion import Completion
 from darwinn_testbench.chip.cpu_operators import CpuOperator
 from darwinn_testbench.chip.cpu_time import CpuTime
 from darwinn_testbench.chip.cycles import CyclesRow
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import TapFigures
-from darwinn_testbench.chip.completion import Completion
 from darwinn_testbench.chip.hazards import Hazards
 from darwinn_testbench.chip.schedules import Schedules
 from darwinn_testbench.comparison.excitation import ExcitationFigures

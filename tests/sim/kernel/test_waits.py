@@ -80,7 +80,7 @@ def perform(core: order.CheckedCore, tiles: Records[state.Tile], events: Records
         event = events[k]
         what, thread, where, number = event.what, event.thread, event.where, event.number
         clocks.begin(known, thread, k)
-        if what == _WAIT or what == _EXACT:
+        if what in (_WAIT, _EXACT):
             order.reach(known, thread, where, number)
             if what == _EXACT:
                 known.flags[where].exact = clocks.now(known, thread)
@@ -174,8 +174,8 @@ def doubts(system: System, going: Sequence[int]) -> int:
     assert ended(system, now)
     core = cast("Records[order.CheckedCore]", order.new_core())
     events = Event.zeros(len(found))
-    for name, column in zip(("what", "thread", "where", "number"), zip(*found), strict=True):
-        events[name] = column
+    for k, event in enumerate(found):
+        events[k] = event
     perform(core[0], _TILES.copy(), events)
     return int(core["clocks"]["doubted"][0])
 
@@ -212,16 +212,15 @@ def system_of(drawn: Sequence[tuple[int, What, int, int]]) -> tuple[System, tupl
     idle: set[int] = set()
     for thread, kind, flag, number in drawn:
         step = next_step(kind, thread, flag, number, now)
-        if step.what is What.IDLE:
-            step = Step(What.IDLE, flag + (flag >= thread))
-            if step.where in going:
-                idle.add(step.where)
         if step.what is What.TAKE:
             thread = 1
             if not now.rows:
                 continue
         if thread in idle:
             continue
+        if step.what is What.IDLE:
+            step = Step(What.IDLE, flag + (flag >= thread))
+            idle.add(step.where)
         going.append(thread)
         steps[thread].append(step)
         system = tuple(map(tuple, steps))
