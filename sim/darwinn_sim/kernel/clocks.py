@@ -169,9 +169,9 @@ class Clocks(Record):
     the host had all output, ``taken`` times until what takes its input was idle. ``late`` and
     ``behind``: what was learnt from too old a version, and from too old an increment;
     ``dropped``: readers. ``sparing``: what would be learnt from too old a version or increment is
-    not learnt. ``doubts``, ``awaited``, ``least``, ``counter``, ``window`` and ``passed`` are those of
-    ``kernel.waits``. ``inputs`` has the last ``descriptors`` of each input stream; of its bytes so many
-    were issued and taken.
+    not learnt. ``doubts``, ``awaited``, ``least``, ``counter``, ``window`` and ``passed`` are those
+    of ``kernel.waits``. ``inputs`` has the last ``descriptors`` of each input stream; of its bytes
+    so many were issued and taken.
     """
 
     clock: Annotated[NDArray[np.int32], THREADS]

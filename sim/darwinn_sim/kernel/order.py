@@ -281,6 +281,7 @@ def passes_token(core: CheckedCore, thread: int, number: int) -> None:
     for tile in range(chip.TILES):
         flag = clocks.tile_flag(tile, TileFlag.RING_PRODUCER_A + number)
         waits.counts(known, thread, flag, 1)
+        known.flags[flag].sender = clocks.now(known, thread)
     learn_all(known, clocks.channel(number), thread)
     for tile in range(chip.TILES):
         flag = clocks.tile_flag(tile, TileFlag.RING_PRODUCER_A + number)
@@ -289,7 +290,6 @@ def passes_token(core: CheckedCore, thread: int, number: int) -> None:
             if not clocks.is_before(known, earlier, thread):
                 word = clocks.FLAG_BASE + flag
                 shadow.find(known, clocks.COUNT_AFTER_LOAD, word, earlier, thread, False)
-        record.sender = clocks.now(known, thread)
         count(known, clocks.channel(number), flag, 1)
 
 

@@ -84,17 +84,21 @@ def _doubts(pipeline: Pipeline) -> Iterator[Doubt]:
 
 @contextmanager
 def _asked(pipeline: Pipeline) -> Iterator[None]:
-    """The chips, powered up to be asked, and again as they are otherwise."""
-    _power_up(pipeline, asked=True)
+    """The chips, powered up to be asked, and again as they are otherwise. Words of the tiles count
+    as unwritten meanwhile, which strict mode would refuse in an output."""
+    accelerators = _accelerators(pipeline)
+    strict = [each.strict for each in accelerators]
+    _power_up(pipeline, [False] * len(strict), asked=True)
     try:
         yield
     finally:
-        _power_up(pipeline, asked=False)
+        _power_up(pipeline, strict, asked=False)
 
 
-def _power_up(pipeline: Pipeline, *, asked: bool) -> None:
-    for accelerator in _accelerators(pipeline):
+def _power_up(pipeline: Pipeline, strict: Sequence[bool], *, asked: bool) -> None:
+    for accelerator, is_strict in zip(_accelerators(pipeline), strict, strict=True):
         accelerator.hazards = accelerator.completion = asked
+        accelerator.strict = is_strict
         accelerator.power_up()
     for segment in pipeline.segments:
         segment.reset_states()
