@@ -46,6 +46,9 @@ was told at the oldest."""
 AHEAD = 64
 """Words that wide-to-narrow may be ahead of what it has written (docs/chip-facts.md)."""
 
+_AT_ONCE, _LATER = 1, 2
+"""What has changed of what a thread knows: told with the next thing, or with one of the next."""
+
 HISTORY = 512
 """Instructions of a thread that are kept, by the clock at which they began."""
 
@@ -381,11 +384,19 @@ def tick(clocks: Clocks, thread: int) -> None:
 
 
 @inner
-def _hands_on(thread: int, teller: int) -> bool:
-    """Others may have to learn of ``thread`` what the teller itself has done: not of the scalar
-    core, pops and outfeed, which touch nothing that who knows of them has not from them; nor of
-    the infeed by those, so that a version lasts longer than a word of a stream."""
-    if teller % _OF_A_TILE != _BESIDE or teller >= HOST:
+def tell_of_stream(clocks: Clocks, thread: int) -> int:
+    """The same of one of many: what need not be handed on at once waits for another one."""
+    if clocks.changed[thread] == _LATER:
+        return thread << CLOCK_BITS | int(clocks.clock[thread])
+    return tell(clocks, thread)
+
+
+@inner
+def _hands_on(clocks: Clocks, thread: int, teller: int) -> bool:
+    """What the teller itself has done is handed on at once. If clocks are sparing that waits for
+    what the scalar core, pops and outfeed have done, and for the infeed among these, so that a
+    version lasts longer than a word of a stream."""
+    if not clocks.sparing or teller % _OF_A_TILE != _BESIDE or teller >= HOST:
         return True
     return teller == INFEED and (thread == CORE or thread % _OF_A_TILE != _BESIDE)
 
@@ -399,8 +410,7 @@ def learn(clocks: Clocks, thread: int, epoch: int, version: int) -> None:
         return
     if clocks.known[thread, teller] < clock:
         clocks.known[thread, teller] = clock
-        if not clocks.sparing or _hands_on(thread, teller):
-            clocks.changed[thread] = 1
+        clocks.changed[thread] |= _AT_ONCE if _hands_on(clocks, thread, teller) else _LATER
     if version > clocks.joined[thread, teller]:
         clocks.joined[thread, teller] = version
         if clocks.version[teller] - version < DEPTH:
@@ -411,7 +421,7 @@ def learn(clocks: Clocks, thread: int, epoch: int, version: int) -> None:
                 return
             source = clocks.known[teller]
         if _join(clocks.known[thread], source):
-            clocks.changed[thread] = 1
+            clocks.changed[thread] |= _AT_ONCE
 
 
 @unchecked

@@ -89,7 +89,10 @@ def puts(core: CheckedCore, thread: int, place: int) -> None:
 
 @inner
 def _tell_at(known: clocks.Clocks, thread: int, place: int) -> None:
-    known.told[place] = clocks.tell(known, thread)
+    dispatches = thread % 16 == clocks.DISPATCHER
+    known.told[place] = (
+        clocks.tell_of_stream(known, thread) if dispatches else clocks.tell(known, thread)
+    )
     known.told_version[place] = known.version[thread]
     clocks.tick(known, thread)
 
@@ -200,7 +203,7 @@ def count(known: clocks.Clocks, thread: int, flag: int, number: int) -> None:
     if not waits.counts_turns(flag) and not clocks.is_before(known, record.last_load, thread):
         word = clocks.FLAG_BASE + flag
         shadow.find(known, clocks.COUNT_AFTER_LOAD, word, record.last_load, thread, False)
-    epoch = clocks.tell(known, thread)
+    epoch = clocks.tell_of_stream(known, thread)
     version = known.version[thread]
     kept = min(number, clocks.kept(flag))
     record.count += number - kept
@@ -275,9 +278,13 @@ def passes(
 
 @hook
 @inner
-def passes_token(core: CheckedCore, thread: int, number: int) -> None:
-    """A sender counts its turn on a channel of the ring, on all tiles."""
+def passes_token(core: CheckedCore, thread: int, number: int, scalar_flags: int) -> None:
+    """A sender counts its turn on a channel of the ring: on all tiles, and on flags of the scalar
+    core (bit f: flag f). That is one event: who has seen one of them knows of the others."""
     known = core.clocks
+    for flag in range(ScalarFlag.RING_PRODUCER_A, ScalarFlag.RING_PRODUCER_B + 1):
+        if (scalar_flags >> flag) & 1:
+            waits.counts(known, thread, clocks.scalar_flag(flag), 1)
     for tile in range(chip.TILES):
         flag = clocks.tile_flag(tile, TileFlag.RING_PRODUCER_A + number)
         waits.counts(known, thread, flag, 1)
@@ -301,7 +308,6 @@ def counts_tokens(core: CheckedCore, thread: int, flags: int) -> None:
     for number in range(2):
         flag = ScalarFlag.RING_PRODUCER_A + number
         if (flags >> flag) & 1:
-            waits.counts(known, thread, clocks.scalar_flag(flag), 1)
             learn_all(known, clocks.channel(number), thread)
             count(known, clocks.channel(number), clocks.scalar_flag(flag), 1)
 

@@ -67,9 +67,11 @@ def _send(
 
 
 @inner
-def _pass_token(core: state.Core, tiles: Records[state.Tile], thread: int, channel: int) -> None:
-    """Count a turn on the ring: flag 17 or 18 of every tile."""
-    order.passes_token(core, thread, channel)
+def _pass_token(
+    core: state.Core, tiles: Records[state.Tile], thread: int, channel: int, scalar_flags: int
+) -> None:
+    """Count a turn on the ring: flag 17 or 18 of every tile; ``scalar_flags`` count it, too."""
+    order.passes_token(core, thread, channel, scalar_flags)
     core.work += chip.TILES
     for number in range(chip.TILES):
         holds.grow(tiles[number], TileFlag.RING_PRODUCER_A + channel, 1)
@@ -196,9 +198,8 @@ def produce(
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
         tokens = scalar_tokens(parameters)
-        # That is one event for all flags: who has seen one of them knows of the others.
+        _pass_token(core, tiles, thread, parameters.consumer_b, tokens)
         order.counts_tokens(core, thread, tokens)
-        _pass_token(core, tiles, thread, parameters.consumer_b)
         for flag in range(chip.SCALAR_FLAGS):
             core.flags[flag] += (tokens >> flag) & 1
     if read.done:
@@ -311,7 +312,7 @@ def infeed(
             _send(core, tiles, _INFEED, parameters.consumer_b, parameters.targets, unit.row)
             may_send = False
         if sync.produce(parameters.token_producer, ended):
-            _pass_token(core, tiles, _INFEED, parameters.consumer_b)
+            _pass_token(core, tiles, _INFEED, parameters.consumer_b, 0)
             if not read.done:
                 # A tile fence that awaits this very number of tokens sees it before the next one.
                 return True

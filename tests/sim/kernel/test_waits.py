@@ -87,7 +87,7 @@ def perform(core: order.CheckedCore, tiles: Records[state.Tile], events: Records
         elif what == _COUNT:
             order.count(known, thread, where, number)
         elif what == _TURN:
-            order.passes_token(core, thread, 0)
+            order.passes_token(core, thread, 0, 0)
         elif what == _LOAD:
             order.load(known, thread, where, number)
         elif what == _SEND:
