@@ -54,7 +54,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "make: installing the pinned dependencies into $(VENV)" >&2
 	@$(PIP) $(BACKEND)
 	@$(PIP) --editable '.[dev]'
-	@$(BIN)/darwinn warm-up function time
+	@$(BIN)/darwinn warm-up function time hazards proof
 	@touch $@
 
 demo: $(READY)  ## Build the sample models and verify them on the simulated chip, and on the RTL

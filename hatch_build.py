@@ -2,7 +2,7 @@
 
 Not to an editable installation, whose kernels are compiled for its processor (`darwinn warm-up`),
 nor where the variable DARWINN_KERNELS is `none`: that wheel serves every version of Python and
-every processor. It may be a list of the parts to compile (`function time hazards`) as well.
+every processor. It may be a list of the parts to compile (`function hazards proof`) as well.
 """
 
 from __future__ import annotations

@@ -30,11 +30,14 @@ def build(target: Path, parts: Sequence[Part] = tuple(Part)) -> int:
         return sum(install(path, target) for path in sorted(called))
 
 
+_PARTS = ", ".join(each.value for each in Part)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do it for the command line."""
     parser = argparse.ArgumentParser(prog="darwinn_testbench.kernels.build", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("part", type=Part, nargs="*", help="function, time, hazards; all of them")
+    parser.add_argument("part", type=Part, nargs="*", help=f"{_PARTS}; all of them")
     given = parser.parse_args(arguments)
     size = build(given.folder, given.part or tuple(Part))
     print(f"{given.folder}: {size:,} bytes of kernels for {PORTABLE}", file=sys.stderr)

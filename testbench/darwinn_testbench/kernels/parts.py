@@ -15,9 +15,11 @@ from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.session import Session
+from darwinn_testbench.comparison.expectation import References
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.layers.view import view_layers
+from darwinn_testbench.proof.prove import prove
 from darwinn_testbench.report import Report, Row
 
 _NATIVES = "darwinn_testbench.compiler.natives"
@@ -32,6 +34,8 @@ class Part(Enum):
     """How long it takes."""
     HAZARDS = "hazards"
     """What the checker of hazards looks at."""
+    PROOF = "proof"
+    """What a proof of function follows beside the bytes."""
     LIFTED = "lifted"
     """What the chip computes, for many inputs."""
 
@@ -72,6 +76,17 @@ def _hazards(folder: Path) -> list[Report[Row]]:
     return []
 
 
+def _proof(folder: Path) -> list[Report[Row]]:
+    """Proved here, whatever was kept."""
+    for name in ("dense", "convolution"):
+        path = folder / f"{name}_edgetpu.tflite"
+        (model,) = open_models(path)
+        found = prove(Session(model), References(folder / f"{name}.tflite", model).uncompiled)
+        if not found.proved:
+            raise AssertionError(f"{Part.PROOF.value}: {path}: {found}")
+    return []
+
+
 def _lifted(folder: Path) -> list[Report[Row]]:
     """Compared with an inference that is run, when they are lifted (``chip.ahead``)."""
     for name in ("dense", "convolution"):
@@ -97,5 +112,6 @@ _EXERCISES: Mapping[Part, Callable[[Path], list[Report[Row]]]] = {
     Part.FUNCTION: _function,
     Part.TIME: _time,
     Part.HAZARDS: _hazards,
+    Part.PROOF: _proof,
     Part.LIFTED: _lifted,
 }
