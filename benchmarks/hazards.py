@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compile_kernels(hazards=True)
     rows = []
     with tempfile.TemporaryDirectory() as samples:
-        kept_timing.CACHES = Path(samples, "kept")
+        kept_timing.folder = Path(samples, "kept")
         for path in files_of(asked.files, samples):
             rows.append(cost_of(path, asked.repeat))
             if not asked.json:

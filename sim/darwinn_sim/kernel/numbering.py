@@ -69,12 +69,12 @@ class Numbering(Record):
     ``sent``, in the buffer of activations, FIFOs, scalar memory and registers.
 
     Of the sums of lanes: two parts of elements (``low``, ``high``), what is known (``constant``),
-    how many bytes are not (``varying``: none, one, or more) and the sum of their ``weights``; of
-    maxima, how many ``values`` they are of. ``results`` leave a tensor unit. ``table``: a hash of a
-    tile's coefficients. ``set_number``, ``set_first`` and ``set_count``: remembered maxima (there
-    are ``sets``), with values in ``pool`` (``pooled`` of them). ``function_key`` and
-    ``function_number``: functions of one byte. There are ``results_made`` in ``made``. ``lost``:
-    maxima there was no room for.
+    how many bytes are not (``varying``: none, one, or more), the sum of their ``weights``, and one
+    ``operand`` that is added by itself; of maxima, how many ``values`` they are of. ``results``
+    leave a tensor unit. ``table``: a hash of a tile's coefficients. ``set_number``, ``set_first``
+    and ``set_count``: remembered maxima (there are ``sets``), with values in ``pool`` (``pooled``
+    of them). ``function_key`` and ``function_number``: functions of one byte. There are
+    ``results_made`` in ``made``. ``lost``: maxima there was no room for.
     """
 
     narrow: Annotated[NDArray[np.uint64], chip.TILES, _NARROW_WORDS, 4]
@@ -96,6 +96,7 @@ class Numbering(Record):
     constant: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     varying: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     weights: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
+    operand: Annotated[NDArray[np.uint64], chip.TILES, chip.LANES]
     count: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     values: Annotated[NDArray[np.uint64], chip.TILES, chip.LANES, MOST_VALUES]
     results: Annotated[NDArray[np.uint64], chip.TILES, 2 * chip.LANES]

@@ -193,14 +193,16 @@ def inverse(weight: int) -> np.uint64:
 
 
 @compiled
-def enter(table: Elements, numbers: Elements) -> int:
-    """Put numbers into a table of which a quarter stays empty (0); how many were new."""
+def enter(table: Elements, numbers: Elements, new: NDArray[np.bool_]) -> int:
+    """Put numbers into a table of which a quarter stays empty (0): which were ``new``, and how
+    many."""
     mask, count = len(table) - 1, 0
     for i in range(len(numbers)):
         slot = np.int64(numbers[i] & np.uint64(mask))
         while table[slot] != 0 and table[slot] != numbers[i]:
             slot = (slot + 1) & mask
-        if table[slot] == 0:
+        new[i] = table[slot] == 0
+        if new[i]:
             table[slot] = numbers[i]
             count += 1
     return count

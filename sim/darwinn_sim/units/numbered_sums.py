@@ -126,12 +126,15 @@ def _value(word: np.uint32, written: np.uint32, numbers: NDArray[np.uint64]) -> 
 
 @inner
 def _add(n: Numbering, t: int, lane: int, number: np.uint64, weight: int | np.int64) -> None:
-    """Add a value that is not known times a weight."""
+    """Add a value that is not known times a weight. The same one again is no other."""
     if weight:
         n.low[t, lane] += field.low_part(number) * weight
         n.high[t, lane] += field.high_part(number) * weight
-        n.varying[t, lane] += 1
         n.weights[t, lane] += weight
+        if n.varying[t, lane] == 0:
+            n.operand[t, lane], n.varying[t, lane] = number, 1
+        elif n.operand[t, lane] != number:
+            n.varying[t, lane] = MANY
 
 
 @inner

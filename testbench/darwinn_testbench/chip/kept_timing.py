@@ -26,6 +26,9 @@ from darwinn_testbench.chip.any_timing import Judged
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.version import __version__
 
+folder = CACHES
+"""Where they are kept, in a folder for each state of the sources."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -75,7 +78,7 @@ def path_of(pipeline: Pipeline) -> Path | None:
         numbers = chip, compiled.number, compiled.caching_number, compiled.token
         for each in (numbers, compiled.caching, compiled.inference):
             digest.update(hashlib.sha256(pickle.dumps(each, pickle.HIGHEST_PROTOCOL)).digest())
-    return CACHES / _versions()[:16] / f"order.{digest.hexdigest()[:32]}"
+    return folder / _versions()[:16] / f"order.{digest.hexdigest()[:32]}"
 
 
 @cache

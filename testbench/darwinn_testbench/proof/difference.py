@@ -125,31 +125,79 @@ def _of_stage(
     return None
 
 
-def harmless(
-    network: Network,
-    operator: Operator,
-    missing: NDArray[np.int64],
-    stage: StageTerms,
-    surplus: Records[Made],
-) -> dict[int, np.uint64]:
-    """Those of ``missing`` that another factor makes the same of every sum that can be, with the
-    program's numbers for them."""
-    totals, factors = stage.totals.reshape(-1), stage.factors.reshape(-1)
-    order = np.argsort(surplus["total"])
-    at = np.searchsorted(surplus["total"], totals[missing], sorter=order)
-    at = order[np.minimum(at, len(order) - 1)] if len(order) else at
-    equal: dict[tuple[float, float], bool] = {}
-    accepted: dict[int, np.uint64] = {}
-    for flat, place in zip(missing.tolist(), at.tolist(), strict=True):
-        if not len(surplus) or surplus["total"][place] != totals[flat]:
-            continue
-        there = np.uint32(surplus["scale"][place]).view(np.float32)
-        pair = float(factors[flat]), float(there)
-        if pair[0] != pair[1] and pair not in equal:
-            equal[pair] = _agree(stage, *pair, _reach(network, operator))
-        if equal.get(pair):
-            accepted[flat] = np.uint64(surplus["number"][place])
-    return accepted
+class Results:
+    """Collects the results of a program, by their sums."""
+
+    def __init__(self) -> None:
+        self._parts: list[Records[Made]] = []
+        self._known = NumberSet()
+        self._made: Records[Made] | None = None
+
+    def take(self, made: Records[Made]) -> None:
+        """Keep each result once."""
+        self._parts.append(made[self._known.enter(np.ascontiguousarray(made["number"]))])
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._parts.clear()
+        self._known.forget()
+
+    def harmless(
+        self, network: Network, operator: Operator, missing: NDArray[np.int64], stage: StageTerms
+    ) -> dict[int, np.uint64]:
+        """Those of ``missing`` that the program makes the same of, with its numbers for them.
+
+        Its factor gives the same for every sum that can be; or its sum differs by a multiple of
+        2^32, which no accumulator holds.
+        """
+        made = self._sorted()
+        if not len(made):
+            return {}
+        totals, factors = stage.totals.reshape(-1)[missing], stage.factors.reshape(-1)[missing]
+        totals_there = np.ascontiguousarray(made["total"])
+        agree = _Agreement(network, operator, stage)
+        accepted: dict[int, np.uint64] = {}
+        for turns in (0, 1, -1, 2, -2):
+            wanted = (totals.astype(object) + (turns << 32)) % MODULUS if turns else totals
+            wanted = np.asarray(wanted, np.uint64)
+            at = np.minimum(np.searchsorted(totals_there, wanted), len(made) - 1)
+            met = np.flatnonzero(totals_there[at] == wanted)
+            there = made["scale"][at[met]].view(np.float32)
+            equal = agree.on(factors[met], there, wraps=turns != 0)
+            for k in met[equal].tolist():
+                accepted.setdefault(int(missing[k]), np.uint64(made["number"][at[k]]))
+        return accepted
+
+    def _sorted(self) -> Records[Made]:
+        if self._made is None:
+            made = join(self._parts) if self._parts else Made.zeros(0)
+            self._made = made[np.argsort(made["total"])]
+            self._parts.clear()
+        return self._made
+
+
+class _Agreement:
+    """Whether two factors give the same in an output stage."""
+
+    def __init__(self, network: Network, operator: Operator, stage: StageTerms) -> None:
+        self._stage, self._reach = stage, _reach(network, operator)
+        self._known: dict[tuple[float, float], bool] = {}
+
+    def on(
+        self, here: NDArray[np.float32], there: NDArray[np.float32], *, wraps: bool
+    ) -> NDArray[np.bool_]:
+        """Which pairs agree; the same factor does where only the sum ``wraps``."""
+        pairs = np.stack([here, there], axis=1)
+        kinds, which = np.unique(pairs, axis=0, return_inverse=True)
+        agree = [self._of(float(one), float(other), wraps) for one, other in kinds]
+        return np.array(agree, np.bool_)[which.reshape(-1)]
+
+    def _of(self, here: float, there: float, wraps: bool) -> bool:
+        if here == there:
+            return wraps
+        if (here, there) not in self._known:
+            self._known[here, there] = _agree(self._stage, here, there, self._reach)
+        return self._known[here, there]
 
 
 def _reach(network: Network, operator: Operator) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,10 @@ from darwinn_testbench.proof.terms import Elements, NoTerms, StageTerms, outputs
 from darwinn_testbench.proof.unsigned import unsigned
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import Network, Operator
+
+Resolve = Callable[[Operator, NDArray[np.int64], StageTerms], Mapping[int, np.uint64]]
+"""Asked for elements of an operator (flat indices) that the chip makes nowhere: gives the chip's
+numbers of those that are the same all the same."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class NetworkNumbers:
         chip: all numbers of the chip.
         taken: maxima that the chip takes.
         inputs: numbers of tensors that the chip is given.
-        accepted: by tensor, elements for which the chip's number is another one, and it.
         kept: tensors whose numbers are still there in the end; by default all.
+        resolve: asked for elements that the chip makes nowhere.
     """
 
     def __init__(
@@ -58,14 +62,14 @@ class NetworkNumbers:
         chip: NumberSet,
         taken: Sets,
         inputs: Mapping[int, Elements],
-        accepted: Mapping[int, Mapping[int, np.uint64]],
         kept: Collection[int] | None = None,
+        resolve: Resolve | None = None,
     ) -> None:
         self.numbers = dict(inputs)
         self.network = unsigned(network)
         self.operators: list[OperatorProof] = []
         self._maxima = Maxima(chip.have, taken)
-        self._choices, self._chip, self._accepted = choices, chip, accepted
+        self._choices, self._chip, self._resolve = choices, chip, resolve
         self.absent = dict.fromkeys(inputs, 0)
         """Of each tensor, how many elements the chip makes nowhere."""
         last = {} if kept is None else _last_uses(self.network, kept)
@@ -88,15 +92,18 @@ class NetworkNumbers:
         if set(operator.outputs) <= self.numbers.keys():
             return OperatorProof(operator)
         try:
-            found = self.terms(operator)
+            stages: list[StageTerms] = []
+            found = self.terms(operator, None if self._resolve is None else stages)
         except NoTerms as reason:
             return OperatorProof(operator, reason=str(reason))
         self.numbers |= found
         missing = {}
         for index, numbers in found.items():
-            for flat, number in self._accepted.get(index, {}).items():
-                numbers.reshape(-1)[flat] = number
             absent = np.flatnonzero(~self._chip.have(numbers))
+            if len(absent) and self._resolve is not None and len(stages) == 1:
+                given = self._resolve(operator, absent, stages[0])
+                numbers.reshape(-1)[list(given)] = list(given.values())
+                absent = absent[~np.isin(absent, list(given))]
             self.absent[index] = len(absent)
             if len(absent):
                 missing[index] = absent

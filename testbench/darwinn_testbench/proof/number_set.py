@@ -27,12 +27,15 @@ class NumberSet:
         """Enter results (``numbering.run``)."""
         self.enter(np.ascontiguousarray(made["number"]))
 
-    def enter(self, numbers: Elements) -> None:
-        """Enter numbers, some of which may be there."""
+    def enter(self, numbers: Elements) -> NDArray[np.bool_]:
+        """Enter numbers: which were not there."""
         while 4 * (self._count + len(numbers)) > 3 * len(self._table):
             before, self._table = self._table, np.zeros(2 * len(self._table), np.uint64)
-            kernels.enter(self._table, before[before != 0])
-        self._count += int(kernels.enter(self._table, numbers))
+            there = before[before != 0]
+            kernels.enter(self._table, there, np.empty(len(there), np.bool_))
+        new = np.empty(len(numbers), np.bool_)
+        self._count += int(kernels.enter(self._table, numbers, new))
+        return new
 
     def have(self, numbers: Elements) -> NDArray[np.bool_]:
         """Which of numbers are among them, or constants."""

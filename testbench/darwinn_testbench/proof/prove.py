@@ -10,24 +10,19 @@ from typing import NamedTuple
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_sim.kernel.field import random_elements
-from darwinn_sim.kernel.numbering import Made
-from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.walk import NotLifted
-from darwinn_sim.numbering.run import Elements, Numbered, number_program
+from darwinn_sim.numbering.run import Collector, Elements, Numbered, number_program
 from numpy.typing import NDArray
 
 from darwinn_testbench.chip.model import BoundLayer
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.proof.difference import Difference, Surplus, difference, harmless
+from darwinn_testbench.proof.difference import Difference, Results, Surplus, difference
 from darwinn_testbench.proof.network import NetworkNumbers, OperatorProof
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
 from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.graph import Network
-
-_ROUNDS = 4
-"""Operators, one after another, in which differences that change nothing are accepted."""
+from darwinn_testbench.reference.tflite.graph import Network, Operator
 
 NO_ELEMENT = "no element of it is computed as its rule says"
 
@@ -121,8 +116,10 @@ class _Numbers(NamedTuple):
 def prove(session: Session, uncompiled: Uncompiled) -> FunctionProof:
     """Compare what a program computes with what a network says, for all inputs.
 
-    ``session`` has made an inference. The chip is left as after another one.
+    The chip is left as after an inference.
     """
+    # Flags are as an inference leaves them, and parameters are there.
+    session.infer({port.name: np.zeros(port.shape, port.dtype) for port in session.ports})
     try:
         program = _numbered(session, uncompiled)
         return _Proof(session, uncompiled, program).result()
@@ -158,7 +155,7 @@ class _Proof:
 
     def __init__(self, session: Session, uncompiled: Uncompiled, program: _Numbers) -> None:
         self._session, self._uncompiled, self._program = session, uncompiled, program
-        self._accepted: dict[int, dict[int, np.uint64]] = {}
+        self._results: Results | None = None
         # Of most programs nothing more is asked: numbers of large networks take gigabytes.
         self._network = self._numbers(kept=set(uncompiled.outputs.values()))
 
@@ -171,28 +168,36 @@ class _Proof:
             program.chip,
             program.numbered.maxima,
             program.given,
-            self._accepted,
             kept,
+            None if self._results is None else self._resolve,
         )
 
     def result(self) -> FunctionProof:
         """What is proved."""
-        surplus: Records[Made] | None = None
-        found: Difference | None = None
-        for _ in range(_ROUNDS):
+        outputs = self._outputs()
+        first = self._first_wrong(outputs)
+        if first is not None:
+            # Once more, with an eye on differences that change nothing.
+            self._results = Results()
+            self._run(self._results)
+            self._network = self._numbers()
             outputs = self._outputs()
             first = self._first_wrong(outputs)
-            if first is None:
-                break
-            if surplus is None:
-                self._network = self._numbers()
-                surplus = self._surplus()
-            accepted, found = self._explained(first, surplus)
-            if not accepted:
-                break
-            self._accepted[first.operator.outputs[0]] = accepted
-            self._network = self._numbers()
+        found = None if first is None else self._explained(first)
         return self._judged(outputs, first, found)
+
+    def _run(self, collector: Collector) -> None:
+        """Number the program again, for other results."""
+        number_program(
+            *(self._session.accelerator, self._session.model.compiled.inference),
+            *(self._program.inputs, collector),
+        )
+
+    def _resolve(
+        self, operator: Operator, missing: NDArray[np.int64], stage: StageTerms
+    ) -> Mapping[int, np.uint64]:
+        assert self._results is not None
+        return self._results.harmless(self._network.network, operator, missing, stage)
 
     def _outputs(self) -> tuple[OutputProof, ...]:
         numbered = self._program.numbered
@@ -213,34 +218,21 @@ class _Proof:
         wrong = (each for each in self._network.operators if each.missed)
         return next((each for each in wrong if each.operator.index in before), None)
 
-    def _surplus(self) -> Records[Made]:
-        """The results of the program that are none of the network's."""
-        known = NumberSet()
-        for each in self._network.numbers.values():
-            known.enter(each.reshape(-1))
-        collector = Surplus(known)
-        number_program(
-            *(self._session.accelerator, self._session.model.compiled.inference),
-            *(self._program.inputs, collector),
-        )
-        return collector.made()
-
-    def _explained(
-        self, wrong: OperatorProof, surplus: Records[Made]
-    ) -> tuple[dict[int, np.uint64], Difference | None]:
-        """Elements of an operator for which the chip's own number may stand; or what differs."""
+    def _explained(self, wrong: OperatorProof) -> Difference | None:
+        """What differs in an operator."""
         stages: list[StageTerms] = []
         self._network.terms(wrong.operator, stages)
         output = wrong.operator.outputs[0]
         if len(stages) != 1 or output not in wrong.missing:
-            return {}, None
+            return None
+        known = NumberSet()
+        for each in self._network.numbers.values():
+            known.enter(each.reshape(-1))
+        surplus = Surplus(known)
+        self._run(surplus)
+        network, numbers = self._network.network, self._network.numbers
         missing = wrong.missing[output]
-        place = self._network.network, wrong.operator
-        accepted = harmless(*place, missing, stages[0], surplus)
-        if len(accepted) == len(missing):
-            return accepted, None
-        numbers = self._network.numbers
-        return {}, difference(*place, numbers, missing, stages[0], surplus)
+        return difference(network, wrong.operator, numbers, missing, stages[0], surplus.made())
 
     def _judged(
         self,

@@ -40,7 +40,8 @@ class Verdict(StrEnum):
     RACE = "race"
     """Its results are others in another legal order of the chip's units (``--schedules``)."""
     HAZARD = "hazard"
-    """Nothing orders two accesses to a memory of the chip, one of them a write (``--hazards``)."""
+    """Nothing orders two accesses to a memory of the chip, one of them a write; or an output
+    follows from memory that nothing has written."""
     MISMATCH = "mismatch"
     """It ran, and a result differs from what was expected."""
     REGRESSION = "regression"

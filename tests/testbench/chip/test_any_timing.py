@@ -31,7 +31,7 @@ ZEROS = {"image": np.zeros((1, sample.INPUT_BYTES), np.uint8)}
 @pytest.fixture(autouse=True)
 def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nothing is kept from test to test."""
-    monkeypatch.setattr(kept_timing, "CACHES", tmp_path / "caches")
+    monkeypatch.setattr(kept_timing, "folder", tmp_path / "caches")
     return tmp_path / "caches"
 
 

@@ -28,7 +28,7 @@ from program_faults import Change, Kind, Mutation, mutated_model, programs_of
 @pytest.fixture(autouse=True)
 def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept from test to test."""
-    monkeypatch.setattr(kept_timing, "CACHES", tmp_path / "caches")
+    monkeypatch.setattr(kept_timing, "folder", tmp_path / "caches")
 
 
 HAZARDOUS = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))

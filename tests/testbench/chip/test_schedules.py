@@ -59,15 +59,17 @@ def found(report: Report[Any]) -> Schedules:
 )
 def test_samples_give_the_same_bytes_in_every_order(network: Any) -> None:
     model = dump(compile_network(network))
-    report = verify(model, uncompiled(network), strict=True, schedules=6, schedule_seed=9)
+    report = verify(
+        model, uncompiled(network), strict=True, schedules=6, schedule_seed=9, hazards=False
+    )
     assert report.verdict is Verdict.PASS, report.headline
-    assert report.headline.endswith("; 6 schedules from seed 9: the same bytes")
+    assert "; 6 schedules from seed 9: the same bytes; " in report.headline
     assert (found(report).count, found(report).seed, found(report).differences) == (6, 9, ())
 
 
 def test_a_weak_watcher_is_a_race_that_can_be_repeated() -> None:
-    assert verify(RACE, runs=2).verdict is Verdict.RAN
-    report = verify(RACE, runs=2, seed=3, schedules=20)
+    assert verify(RACE, runs=2, hazards=False).verdict is Verdict.RAN
+    report = verify(RACE, runs=2, seed=3, schedules=20, hazards=False)
     assert report.verdict is Verdict.RACE
     assert [row.verdict for row in report.rows] == [Verdict.RAN] * 2
     first = found(report).differences[0]
@@ -75,15 +77,16 @@ def test_a_weak_watcher_is_a_race_that_can_be_repeated() -> None:
     told = f"schedule {first.schedule}, run {first.run}, output averages: byte {first.byte:#x}"
     assert told in report.headline
     assert f"--schedules 1 --schedule-seed {first.schedule} repeats it" in report.headline
-    again = verify(RACE, runs=2, seed=3, schedules=1, schedule_seed=first.schedule)
+    options: dict[str, Any] = {"schedules": 1, "schedule_seed": first.schedule}
+    again = verify(RACE, runs=2, seed=3, hazards=False, **options)
     assert found(again).differences == (first,)
-    alone = run(RACE, runs=2, seed=3, schedules=1, schedule_seed=first.schedule)
+    alone = run(RACE, runs=2, seed=3, hazards=False, **options)
     assert alone.verdict is Verdict.RACE and found(alone).differences == (first,)
 
 
 def test_the_first_byte_that_differs_is_told() -> None:
     """Units that are not there yet are what the buffer held before: zeros."""
-    report = run(RACE, schedules=20)
+    report = run(RACE, schedules=20, hazards=False)
     expected = report.rows[0].tensor.tobytes()
     for each in found(report).differences:
         assert each.byte is not None and each.expected == expected[each.byte] != each.actual
@@ -118,7 +121,7 @@ def test_what_is_refused_is_so_once(check: Any) -> None:
 
 
 def test_strict_mode_finds_the_fault_itself() -> None:
-    report = verify(RACE, strict=True, runs=1, schedules=20)
+    report = verify(RACE, strict=True, runs=1, schedules=20, hazards=False)
     assert report.verdict is Verdict.RACE
     assert "averages" in found(report).differences[0].fault
 
@@ -139,14 +142,16 @@ def test_the_command_says_it(
 ) -> None:
     file = tmp_path / "race.package"
     file.write_bytes(RACE)
-    assert run_command_line([command, str(file), "--schedules", "20", "--json"]) == 1
+    assert (
+        run_command_line([command, str(file), "--schedules", "20", "--no-hazards", "--json"]) == 1
+    )
     report = json.loads(capsys.readouterr().out)
     assert report["verdict"] == "race"
     schedules = report["schedules"]
     assert (schedules["count"], schedules["seed"]) == (20, 0)
     first = schedules["differences"][0]
     assert first["output"] == "averages" and first["expected"] != first["actual"]
-    assert run_command_line([command, str(file), "--schedules", "20"]) == 1
+    assert run_command_line([command, str(file), "--schedules", "20", "--no-hazards"]) == 1
     shown = capsys.readouterr().out
     assert f"schedule {schedules['differences'][1]['schedule']}, run" in shown
     assert run_command_line([command, str(file), "--schedule-seed", "1"]) == 2
@@ -157,7 +162,9 @@ def test_a_manifest_asks_for_schedules(tmp_path: Path) -> None:
     for name, data in {"race": RACE, "ordered": ORDERED}.items():
         (tmp_path / f"{name}.package").write_bytes(data)
     manifest = tmp_path / "all.toml"
-    manifest.write_text('[[case]]\nfile = "*.package"\nschedules = 20\nseeds = [5]\n')
+    manifest.write_text(
+        '[[case]]\nfile = "*.package"\nschedules = 20\nhazards = false\nseeds = [5]\n'
+    )
     rows = {row.name: row for row in regress(manifest, tmp_path / "out", jobs=1).rows}
     assert rows["ordered"].verdict is Verdict.RAN
     assert rows["race"].verdict is Verdict.RACE and "schedule" in rows["race"].message
