@@ -74,7 +74,9 @@ def _bias(random: Random, index: int, channels: int) -> NetworkTensor:
     return tensor(index, (channels,), "i4", constant=values.astype(np.int32))
 
 
-def _window_options(random: Random, kernel: tuple[int, int], size: tuple[int, int]) -> dict[str, Any]:
+def _window_options(
+    random: Random, kernel: tuple[int, int], size: tuple[int, int]
+) -> dict[str, Any]:
     options: dict[str, Any] = {"padding": str(random.choice(["SAME", "VALID"]))}
     for k, name in enumerate("hw"):
         options[f"stride_{name}"] = int(random.integers(1, 3))
@@ -85,7 +87,9 @@ def _window_options(random: Random, kernel: tuple[int, int], size: tuple[int, in
     return options
 
 
-def _extents(options: Mapping[str, Any], kernel: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
+def _extents(
+    options: Mapping[str, Any], kernel: tuple[int, ...], size: tuple[int, ...]
+) -> tuple[int, ...]:
     valid = options["padding"] == "VALID"
     return tuple(
         -(-(size[k] - kernel[k] + 1 if valid else size[k]) // options[f"stride_{name}"])

@@ -20,9 +20,7 @@ integers = st.one_of(
     st.sampled_from([-(1 << 63), -P - 1, -P, 1 - P, -1, 0, 1, P - 1, P, P + 1, (1 << 63) - 1]),
     st.integers(-(1 << 63), (1 << 63) - 1),
 )
-words = st.one_of(
-    st.sampled_from([*EDGES, P, P + 1, (1 << 64) - 1]), st.integers(0, (1 << 64) - 1)
-)
+words = st.one_of(st.sampled_from([*EDGES, P, P + 1, (1 << 64) - 1]), st.integers(0, (1 << 64) - 1))
 
 Elements = NDArray[np.uint64]
 
@@ -87,9 +85,7 @@ def test_an_inverse_gives_1(element: int, weight: int) -> None:
 
 
 @given(st.lists(st.tuples(elements, st.integers(-(1 << 16), 1 << 16)), max_size=40), integers)
-def test_a_linear_form_is_that_of_its_parts(
-    terms: list[tuple[int, int]], constant: int
-) -> None:
+def test_a_linear_form_is_that_of_its_parts(terms: list[tuple[int, int]], constant: int) -> None:
     """As units and rules add them up: both parts times the weight, joined once."""
     given_elements = np.array([element for element, _ in terms], np.uint64)
     weights = np.array([weight for _, weight in terms], np.int64)
