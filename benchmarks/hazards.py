@@ -25,7 +25,7 @@ from typing import NamedTuple
 from darwinn_sim import chip
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.kernel.clocks import Clocks
-from darwinn_testbench.chip import kept_timing
+from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.hazards import Judgement
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler.files import sample
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compile_kernels(hazards=True)
     rows = []
     with tempfile.TemporaryDirectory() as samples:
-        kept_timing.folder = Path(samples, "kept")
+        kept.folder = Path(samples, "kept")
         for path in files_of(asked.files, samples):
             rows.append(cost_of(path, asked.repeat))
             if not asked.json:

@@ -32,8 +32,9 @@ from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
 from darwinn_sim.kernel import order, state, unwritten
-from darwinn_sim.machine import schedule
+from darwinn_sim.machine import completion, schedule
 from darwinn_sim.machine.completeness import awaits_chunk
+from darwinn_sim.machine.completion import Completion
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.hazards import CheckedPrograms, Hazard, Hazards
 from darwinn_sim.machine.lowering import LoweredProgram, lower
@@ -164,6 +165,10 @@ class Accelerator:
         """From the next power-up on runs are for any input."""
         self.unwritten: Hazard | None = None
         """While hazards are looked for in strict mode: the read that has ended the last run."""
+        self.completion = False
+        """With ``hazards``, from the next power-up on: ask whether the programs end in every order
+        of the units (``machine.completion``). What is learnt too late is not learnt then, so that
+        there may be hazards which are none."""
         self._programs: dict[tuple[bytes, ...], LoweredProgram] = {}
         self._assumed: dict[bytes, tuple[Assumption, ...]] = {}
         self.power_ups = 0
@@ -205,6 +210,9 @@ class Accelerator:
             if contents:
                 unwritten.change(self._chip.tiles, self._chip.core_array, random)
             self._chip.core["any_input"] = 1
+        self._origin: str | None = None
+        if self.completion:
+            self._chip.core["clocks"]["sparing"] = 1
 
     @property
     def chip(self) -> Chip:
@@ -246,6 +254,10 @@ class Accelerator:
     def found_hazards(self) -> Hazards:
         """What was found since the chip was powered up, if that was asked for."""
         return self._checked.hazards(self.chip.core) if self.chip.hazards else Hazards()
+
+    def found_completion(self) -> Completion:
+        """Whether what has run since power-up ends in every order; only with ``completion``."""
+        return completion.found(self._checked, self.chip.core, self._origin)
 
     def _check(self, program: LoweredProgram, number: int) -> None:
         if self.chip.hazards:
@@ -391,6 +403,8 @@ class Accelerator:
         program = run.program
         stopped = self.chip.execute(run)
         self._checked.end(run.host_order)
+        if self.completion and self.chip.core["uninitialised"] and self._origin is None:
+            self._origin = run.origin()
         tapped = run.observer.collect(self.chip.tiles)
         transfers = list(self.host.transfers)
         incomplete = not stopped and self._is_incomplete(program)

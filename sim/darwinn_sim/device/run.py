@@ -258,7 +258,7 @@ class ProgramRun:
 
     def _order_descriptor(self, tag: int, address: int, size: int) -> None:
         """Tell the checker of hazards of a descriptor."""
-        order.descriptor_issued(self.core, tag)
+        order.descriptor_issued(self.core, tag, size)
         clocks = self.core["clocks"]
         self.host_order.issue(
             int(clocks["origin"]) + int(self.core["handed"]["instruction"]),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import ScalarFlag
+from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit
 from darwinn_sim.kernel import traversal
 from darwinn_sim.kernel.compiled import copy, inner, unchecked
 from darwinn_sim.kernel.structure import Numbers, Record, Records
@@ -32,17 +32,22 @@ CORE, FIRST_SCALAR_UNIT, HOST, FIRST_CHANNEL = (_OF_A_TILE * k + _BESIDE for k i
 """The scalar core, the first of the four units beside it, the host, and channel A of the ring, by
 which turns are counted. They are ``_OF_A_TILE`` apart."""
 
+INFEED = FIRST_SCALAR_UNIT + _OF_A_TILE * ScalarUnit.RING_INFEED
+
 CLOCK_BITS = 23
 CLOCK_MASK = (1 << CLOCK_BITS) - 1
 
 DEPTH = 32
-_COUNTS, _UNITS, _ACTIVATIONS = 256, chip.PARAMETER_UNITS, 16384
+_COUNTS, _UNITS, _ACTIVATIONS = 256, chip.PARAMETER_UNITS, chip.ACTIVATION_UNITS
 """Increments that are kept of a tile's flag, of one of the scalar core, and of the two that count
 units of activations, which arrive long before they are sent. Who waits for an older one learns what
 was told at the oldest."""
 
 AHEAD = 64
 """Words that wide-to-narrow may be ahead of what it has written (docs/chip-facts.md)."""
+
+_AT_ONCE, _LATER = 1, 2
+"""What has changed of what a thread knows: told with the next thing, or with one of the next."""
 
 HISTORY = 512
 """Instructions of a thread that are kept, by the clock at which they began."""
@@ -96,6 +101,24 @@ MOST_FOUND = 64
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, COUNT_AFTER_LOAD, LOAD_AFTER_COUNT = range(5)
 """What was done to a word, or a flag, without order after what."""
 
+COUNT_AFTER_COUNT, LOAD_AFTER_WAIT, WAIT_TOO_EARLY, WAIT_TOO_LATE = range(5, 9)
+"""What else leaves it open whether all waits end (``kernel.waits``)."""
+
+MOST_DOUBTS = 9
+"""As many as there are kinds: the first of each is kept."""
+
+HALF = 1 << 15
+"""A flag has 16 bits: a count so far ahead of it has been reached, and one so far behind it not."""
+
+WINDOWS = (ScalarFlag.AV_POP, ScalarFlag.AV_INFEED)
+"""Flags whose buffer has as many units as that, so that each wait is kept so long."""
+
+STEP, STEPS = HALF // 4, 8
+"""Of the other flags, waits are kept by steps of so many counts, and so many steps."""
+
+DESCRIPTORS = 64
+"""Descriptors that are kept of an input stream; of older ones nothing is learnt."""
+
 
 class FlagClock(Record):
     """What has been told by a flag since it was loaded with ``value``: ``count`` increments, and
@@ -128,6 +151,16 @@ class Found(Record):
     words: int
 
 
+class Issued(Record):
+    """A descriptor: the bytes of its stream up to its begin and its end, and what was told when it
+    was issued."""
+
+    begin: int
+    end: int
+    epoch: int
+    version: int
+
+
 class Clocks(Record):
     """Clocks, what was told, and what has been found.
 
@@ -138,7 +171,10 @@ class Clocks(Record):
     ``spread_at``. Instructions count from ``origin``. Fences have waited ``drained`` times until
     the host had all output, ``taken`` times until what takes its input was idle. ``late`` and
     ``behind``: what was learnt from too old a version, and from too old an increment;
-    ``dropped``: readers.
+    ``dropped``: readers. ``sparing``: what would be learnt from too old a version or increment is
+    not learnt. ``doubts``, ``awaited``, ``least``, ``counter``, ``window`` and ``passed`` are those
+    of ``kernel.waits``. ``inputs`` has the last ``descriptors`` of each input stream; of its bytes
+    so many were issued and taken.
     """
 
     clock: Annotated[NDArray[np.int32], THREADS]
@@ -176,6 +212,18 @@ class Clocks(Record):
     drained: int
     taken: int
     dropped: int
+    sparing: int
+    doubts: Annotated[Records[Found], MOST_DOUBTS]
+    doubted: int
+    awaited: Annotated[NDArray[np.int32], FLAGS, _OF_A_TILE]
+    least: Annotated[NDArray[np.int32], FLAGS, _OF_A_TILE]
+    counter: Annotated[NDArray[np.int32], FLAGS]
+    window: Annotated[NDArray[np.int32], len(WINDOWS), HALF]
+    passed: Annotated[NDArray[np.int32], FLAGS, _OF_A_TILE, STEPS]
+    inputs: Annotated[Records[Issued], 2, DESCRIPTORS]
+    descriptors: Annotated[Numbers, 2]
+    bytes_issued: Annotated[Numbers, 2]
+    bytes_taken: Annotated[Numbers, 2]
 
 
 # Threads.
@@ -336,6 +384,24 @@ def tick(clocks: Clocks, thread: int) -> None:
 
 
 @inner
+def tell_of_stream(clocks: Clocks, thread: int) -> int:
+    """The same of one of many: what need not be handed on at once waits for another one."""
+    if clocks.changed[thread] == _LATER:
+        return thread << CLOCK_BITS | int(clocks.clock[thread])
+    return tell(clocks, thread)
+
+
+@inner
+def _hands_on(clocks: Clocks, thread: int, teller: int) -> bool:
+    """What the teller itself has done is handed on at once. If clocks are sparing that waits for
+    what the scalar core, pops and outfeed have done, and for the infeed among these, so that a
+    version lasts longer than a word of a stream."""
+    if not clocks.sparing or teller % _OF_A_TILE != _BESIDE or teller >= HOST:
+        return True
+    return teller == INFEED and (thread == CORE or thread % _OF_A_TILE != _BESIDE)
+
+
+@inner
 def learn(clocks: Clocks, thread: int, epoch: int, version: int) -> None:
     """What was told is before what ``thread`` does from now on."""
     teller = epoch >> CLOCK_BITS
@@ -344,16 +410,18 @@ def learn(clocks: Clocks, thread: int, epoch: int, version: int) -> None:
         return
     if clocks.known[thread, teller] < clock:
         clocks.known[thread, teller] = clock
-        clocks.changed[thread] = 1
+        clocks.changed[thread] |= _AT_ONCE if _hands_on(clocks, thread, teller) else _LATER
     if version > clocks.joined[thread, teller]:
         clocks.joined[thread, teller] = version
         if clocks.version[teller] - version < DEPTH:
             source = clocks.snapshot[teller, version % DEPTH]
         else:
-            source = clocks.known[teller]
             clocks.late[teller] += 1
+            if clocks.sparing:
+                return
+            source = clocks.known[teller]
         if _join(clocks.known[thread], source):
-            clocks.changed[thread] = 1
+            clocks.changed[thread] |= _AT_ONCE
 
 
 @unchecked

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import DescriptorTag, InputFifo, ScalarFlag, TileFlag, TileUnit
-from darwinn_sim.kernel import clocks, shadow, state, sync
+from darwinn_sim.kernel import clocks, shadow, state, sync, waits
 from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.kernel.hooks import hook_of
 from darwinn_sim.kernel.structure import Record, Records
@@ -67,7 +67,10 @@ def puts(core: CheckedCore, thread: int, place: int) -> None:
 
 @inner
 def _tell_at(known: clocks.Clocks, thread: int, place: int) -> None:
-    known.told[place] = clocks.tell(known, thread)
+    dispatches = thread % 16 == clocks.DISPATCHER
+    known.told[place] = (
+        clocks.tell_of_stream(known, thread) if dispatches else clocks.tell(known, thread)
+    )
     known.told_version[place] = known.version[thread]
     clocks.tick(known, thread)
 
@@ -168,24 +171,17 @@ def counts(core: CheckedCore, thread: int, flag: int, number: int) -> None:
 
 
 @inner
-def _counts_turns(flag: int) -> bool:
-    """A flag that any sender of the ring counts, by way of the channel: who that was is not known
-    of the channel."""
-    number = flag % (chip.TILE_FLAGS + 1)
-    of_tile = flag < chip.TILES * (chip.TILE_FLAGS + 1)
-    return bool(of_tile and TileFlag.RING_PRODUCER_A <= number <= TileFlag.RING_PRODUCER_B)
-
-
-@inner
 def count(known: clocks.Clocks, thread: int, flag: int, number: int) -> None:
     """A flag grows by a number."""
     if number <= 0:
         return
+    if thread < clocks.FIRST_CHANNEL or thread % 16 != 15:
+        waits.counts(known, thread, flag, number)
     record = known.flags[flag]
-    if not _counts_turns(flag) and not clocks.is_before(known, record.last_load, thread):
+    if not waits.counts_turns(flag) and not clocks.is_before(known, record.last_load, thread):
         word = clocks.FLAG_BASE + flag
         shadow.find(known, clocks.COUNT_AFTER_LOAD, word, record.last_load, thread, False)
-    epoch = clocks.tell(known, thread)
+    epoch = clocks.tell_of_stream(known, thread)
     version = known.version[thread]
     kept = min(number, clocks.kept(flag))
     record.count += number - kept
@@ -208,12 +204,13 @@ def load(known: clocks.Clocks, thread: int, flag: int, value: int) -> None:
         return
     record.value = value
     last: int = known.counted[clocks.entry(flag, record.count)]
-    if _counts_turns(flag):
+    if waits.counts_turns(flag):
         last = record.sender
     if record.count and not clocks.is_before(known, last, thread):
         word = clocks.FLAG_BASE + flag
         shadow.find(known, clocks.LOAD_AFTER_COUNT, word, last, thread, False)
     shadow.write(known, thread, clocks.FLAG_BASE + flag, False)
+    waits.loads(known, thread, flag)
     record.count = 0
     record.loaded = record.last_load = clocks.tell(known, thread)
     record.loaded_version = known.version[thread]
@@ -226,11 +223,12 @@ def reach(known: clocks.Clocks, thread: int, flag: int, beyond: int) -> None:
     record = known.flags[flag]
     shadow.read(known, thread, clocks.FLAG_BASE + flag)
     number = record.count - beyond
-    if number <= 0:
+    waits.awaits(known, thread, flag, number)
+    oldest = record.count - clocks.kept(flag) + 1
+    known.behind[flag] += 0 < number < oldest
+    if number <= 0 or (known.sparing and number < oldest):
         clocks.learn(known, thread, record.loaded, record.loaded_version)
         return
-    oldest = record.count - clocks.kept(flag) + 1
-    known.behind[flag] += number < oldest
     at = clocks.entry(flag, max(number, oldest))
     clocks.learn(known, thread, known.counted[at], known.counted_version[at])
 
@@ -258,9 +256,17 @@ def passes(
 
 @hook
 @inner
-def passes_token(core: CheckedCore, thread: int, number: int) -> None:
-    """A sender counts its turn on a channel of the ring, on all tiles."""
+def passes_token(core: CheckedCore, thread: int, number: int, scalar_flags: int) -> None:
+    """A sender counts its turn on a channel of the ring: on all tiles, and on flags of the scalar
+    core (bit f: flag f). That is one event: who has seen one of them knows of the others."""
     known = core.clocks
+    for flag in range(ScalarFlag.RING_PRODUCER_A, ScalarFlag.RING_PRODUCER_B + 1):
+        if (scalar_flags >> flag) & 1:
+            waits.counts(known, thread, clocks.scalar_flag(flag), 1)
+    for tile in range(chip.TILES):
+        flag = clocks.tile_flag(tile, TileFlag.RING_PRODUCER_A + number)
+        waits.counts(known, thread, flag, 1)
+        known.flags[flag].sender = clocks.now(known, thread)
     learn_all(known, clocks.channel(number), thread)
     for tile in range(chip.TILES):
         flag = clocks.tile_flag(tile, TileFlag.RING_PRODUCER_A + number)
@@ -269,7 +275,6 @@ def passes_token(core: CheckedCore, thread: int, number: int) -> None:
             if not clocks.is_before(known, earlier, thread):
                 word = clocks.FLAG_BASE + flag
                 shadow.find(known, clocks.COUNT_AFTER_LOAD, word, earlier, thread, False)
-        record.sender = clocks.now(known, thread)
         count(known, clocks.channel(number), flag, 1)
 
 
@@ -348,8 +353,43 @@ def writes_units(core: CheckedCore, thread: int, first: int, count: int) -> None
         shadow.write(core.clocks, thread, word, False)
 
 
+@hook
+@inner
+def brings_data(core: CheckedCore, address: int) -> None:
+    """A word of the tiles has come into scalar memory: for who asks whether all waits end it is
+    one that nothing may follow from which decides anything."""
+    if core.clocks.sparing:
+        core.memory_written[address] = np.uint32(0)
+
+
+@hook
+@inner
+def takes_input(core: CheckedCore, thread: int, fifo: int, count: int) -> None:
+    """A thread takes bytes of an input stream: the descriptor that brought the last of them has
+    been issued."""
+    known = core.clocks
+    known.bytes_taken[fifo] += count
+    for number in range(
+        max(known.descriptors[fifo] - clocks.DESCRIPTORS, 0), known.descriptors[fifo]
+    ):
+        issued = known.inputs[fifo, number % clocks.DESCRIPTORS]
+        if issued.begin < known.bytes_taken[fifo] <= issued.end:
+            clocks.learn(known, thread, issued.epoch, issued.version)
+            return
+
+
 @compiled
-def descriptor_issued(core: Any, tag: int) -> None:
+def descriptor_issued(core: Any, tag: int, size: int) -> None:
     """The scalar core has issued a descriptor; what it brings is taken behind that."""
+    if tag != DescriptorTag.PARAMETERS and tag != DescriptorTag.INPUT:
+        return
     fifo = InputFifo.PARAMETERS if tag == DescriptorTag.PARAMETERS else InputFifo.ACTIVATIONS
-    _tell_at(core.clocks, clocks.CORE, clocks.INPUT + fifo)
+    known = core.clocks
+    issued = known.inputs[fifo, known.descriptors[fifo] % clocks.DESCRIPTORS]
+    known.descriptors[fifo] += 1
+    issued.begin = known.bytes_issued[fifo]
+    known.bytes_issued[fifo] += size
+    issued.end = known.bytes_issued[fifo]
+    issued.epoch = clocks.tell(known, clocks.CORE)
+    issued.version = known.version[clocks.CORE]
+    clocks.tick(known, clocks.CORE)

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel.clocks import (
+    ACTIVATION_BASE,
     CLOCK_BITS,
     CLOCK_MASK,
+    FLAG_BASE,
     HISTORY,
     MOST_FOUND,
     READ_AFTER_WRITE,
+    SCALAR_BASE,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
     Clocks,
@@ -146,6 +149,8 @@ def _fill(epochs: NDArray[np.int32], epoch: int, first: int, count: int) -> None
 @compiled
 def find(clocks: Clocks, kind: int, word: int, epoch: int, thread: int, same: bool) -> None:
     """Note a pair of instructions, unless that is known."""
+    if not same and (word >= FLAG_BASE or SCALAR_BASE <= word < ACTIVATION_BASE):
+        doubt(clocks, kind, word, epoch, thread)
     first_thread = epoch >> CLOCK_BITS
     first = _instruction_at(clocks, first_thread, epoch & CLOCK_MASK)
     second = int(clocks.doing[thread])
@@ -171,6 +176,24 @@ def find(clocks: Clocks, kind: int, word: int, epoch: int, thread: int, same: bo
     found.first = first
     found.second_thread = thread
     found.second = second
+    found.words = 1
+
+
+@compiled
+def doubt(clocks: Clocks, kind: int, word: int, epoch: int, thread: int) -> None:
+    """Note why it is open whether all waits end: the first reason of each kind, and how often."""
+    for k in range(clocks.doubted):
+        if clocks.doubts[k].kind == kind:
+            clocks.doubts[k].words += 1
+            return
+    found = clocks.doubts[clocks.doubted]
+    clocks.doubted += 1
+    found.kind = kind
+    found.word = word
+    found.first_thread = epoch >> CLOCK_BITS
+    found.first = _instruction_at(clocks, found.first_thread, epoch & CLOCK_MASK)
+    found.second_thread = thread
+    found.second = int(clocks.doing[thread])
     found.words = 1
 
 

@@ -203,6 +203,14 @@ class CheckedPrograms:
         used = int(core["clocks"]["clock"].max()) / clocks.CLOCK_MASK
         return Hazards(tuple(found), tuple(redundant), int(core["clocks"]["more"]), used)
 
+    def named(self, record: clocks.Found) -> tuple[str, Access, Access]:
+        """The memory or flag of a record, and who touches it first and second."""
+        return (
+            _place(int(record["word"]))[0],
+            self._access(int(record["first_thread"]), int(record["first"])),
+            self._access(int(record["second_thread"]), int(record["second"])),
+        )
+
     def _hazard(self, record: clocks.Found) -> Hazard:
         kind = int(record["kind"])
         memory, word = _place(int(record["word"]))

@@ -64,7 +64,7 @@ def advance(core: state.Core, unit: state.BufferUnit, parameters: PopInput) -> b
             write.begins,
             -1,
         )
-        order.takes(core, thread, clocks.INPUT + parameters.fifo)
+        order.takes_input(core, thread, parameters.fifo, size)
         address = traversal.address(write, parameters.buffer)
         if parameters.fifo:
             address %= chip.ACTIVATION_UNITS

@@ -72,9 +72,11 @@ def _send(
 
 
 @inner
-def _pass_token(core: state.Core, tiles: Records[state.Tile], thread: int, channel: int) -> None:
-    """Count a turn on the ring: flag 17 or 18 of every tile."""
-    order.passes_token(core, thread, channel)
+def _pass_token(
+    core: state.Core, tiles: Records[state.Tile], thread: int, channel: int, scalar_flags: int
+) -> None:
+    """Count a turn on the ring: flag 17 or 18 of every tile; ``scalar_flags`` count it, too."""
+    order.passes_token(core, thread, channel, scalar_flags)
     core.work += chip.TILES
     for number in range(chip.TILES):
         holds.grow(tiles[number], TileFlag.RING_PRODUCER_A + channel, 1)
@@ -201,8 +203,8 @@ def produce(
     holds.grow(tile, TileFlag.RING_BUS_WRITE, sent)
     tile.awake = 1
     if sync.produce(parameters.token_producer, ended):
-        _pass_token(core, tiles, thread, parameters.consumer_b)
         tokens = scalar_tokens(parameters)
+        _pass_token(core, tiles, thread, parameters.consumer_b, tokens)
         order.counts_tokens(core, thread, tokens)
         for flag in range(chip.SCALAR_FLAGS):
             core.flags[flag] += (tokens >> flag) & 1
@@ -318,7 +320,7 @@ def infeed(
             _send(core, tiles, _INFEED, parameters.consumer_b, parameters.targets, unit.row)
             may_send = False
         if sync.produce(parameters.token_producer, ended):
-            _pass_token(core, tiles, _INFEED, parameters.consumer_b)
+            _pass_token(core, tiles, _INFEED, parameters.consumer_b, 0)
             if not read.done:
                 # A tile fence that awaits this very number of tokens sees it before the next one.
                 return True
@@ -413,6 +415,7 @@ def outfeed(core: state.Core, unit: state.BufferUnit, parameters: RingOutfeed) -
             core.memory[address] = row.data[unit.position]
             core.memory_written[address] = state.bits_of(row.written[unit.position])
             numbering.feeds_memory(core, fifo.head, unit.position, address)
+            order.brings_data(core, address)
         taken = step_outfeed(unit, parameters)
         order.counts(core, _OUTFEED, clocks.scalar_flag(ScalarFlag.RING_OUTFEED), taken)
         core.flags[ScalarFlag.RING_OUTFEED] += taken

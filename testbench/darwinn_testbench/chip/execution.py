@@ -22,6 +22,7 @@ from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
 from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.array_files import member_name
+from darwinn_testbench.chip.completion import Completion, check_completion
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.hazards import (
     AFTER_A_FAULT,
@@ -168,11 +169,10 @@ def run(
     rows: list[RunRow] = []
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
-    stopped = False
-    cpu_seconds = 0.0
+    stopped, cpu_seconds = False, 0.0
     used: int | None = None
     done: list[Inferred] = []
-    again: list[Schedules | Hazards] = []
+    again: list[Schedules | Hazards | Completion] = []
     judges = hazards is not False and until is None
     fault: SimulationError | None = None
     start = seed if schedule_seed is None else schedule_seed
@@ -262,12 +262,14 @@ def _again(
     *,
     judges: bool,
     progress: ProgressCallback,
-) -> Iterator[Schedules | Hazards]:
+) -> Iterator[_Again]:
     """What comes of the program in other orders."""
     if schedules:
         yield check_schedules(pipeline, done, schedules, seed, progress)
     if judges:
-        yield check_hazards(pipeline, [each.inputs for each in done], progress)
+        inputs = [each.inputs for each in done]
+        yield check_hazards(pipeline, inputs, progress)
+        yield check_completion(pipeline, inputs, progress)
 
 
 def _why_not(hazards: bool | None, fault: SimulationError | None) -> Hazards:
@@ -276,11 +278,13 @@ def _why_not(hazards: bool | None, fault: SimulationError | None) -> Hazards:
     return STOPPED if fault is None else AFTER_A_FAULT
 
 
-_FIGURES = {Schedules: "schedules", Hazards: "hazards"}
+_Again = Schedules | Hazards | Completion
+
+_FIGURES = {Schedules: "schedules", Hazards: "hazards", Completion: "completion"}
 """What inferences that were made again are called in the figures."""
 
 
-def _decided(fault: SimulationError | None, again: Sequence[Schedules | Hazards]) -> Verdict | None:
+def _decided(fault: SimulationError | None, again: Sequence[_Again]) -> Verdict | None:
     """The verdict that is not that of the rows; None if there is none. What is a fault in one order
     and none in another is a race.
     """

@@ -2,7 +2,7 @@
 
 They are looked for by a checker beside the chip (``darwinn_sim.machine.hazards``). It finds what
 another timing of the units could change even where no schedule that was tried does. What it finds
-is that of every input, and is kept (:mod:`any_timing`, :mod:`kept_timing`). Where data decide which
+is that of every input, and is kept (:mod:`any_timing`, :mod:`kept`). Where data decide which
 way the program goes, it is judged for the inputs that are given, as they are made again.
 """
 
@@ -19,7 +19,7 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.hazards import Hazard
 from darwinn_sim.machine.hazards import Hazards as Found
 
-from darwinn_testbench.chip import kept_timing
+from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.any_timing import (
     ENOUGH,
     TOO_LONG,
@@ -146,10 +146,11 @@ def check_hazards(
     powered up if anything is judged.
     """
     begin = time.perf_counter()
-    known = kept_timing.kept(pipeline)
+    path = kept.path_of_models("order", pipeline)
+    known = kept.kept(path, Judged)
     judged = known or judge(pipeline, progress)
-    if known is None:
-        kept_timing.keep(pipeline, judged)
+    if known is None and judged.holds:
+        kept.keep(path, judged)
     if judged.depends:
         return _of_given(alone or pipeline, done[:MOST_GIVEN], judged, progress, begin)
     return replace(
@@ -232,13 +233,13 @@ def _with_file(found: Found, file: str) -> Found:
 
 def _each_once(found: Sequence[Sequence[Sequence[Hazard]]]) -> tuple[Hazard, ...]:
     """Each pair of instructions of a chip once; after power-up it may have been found again."""
-    kept = {
+    once = {
         (chip, each.kind, each.first, each.second): each
         for of_chips in found
         for chip, hazards in enumerate(of_chips)
         for each in hazards
     }
-    return tuple(kept.values())
+    return tuple(once.values())
 
 
 def _look(pipeline: Pipeline, *, hazards: bool) -> None:

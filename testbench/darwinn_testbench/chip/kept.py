@@ -19,19 +19,25 @@ import darwinn_formats
 import darwinn_sim
 import numpy as np
 from darwinn_formats.files import digest_of_sources
-from darwinn_sim.kernel import compiled
+from darwinn_sim.kernel.compiled import CACHES
 from darwinn_sim.kernel.private_files import Unusable, check_folder, read_whole, write_whole
 from darwinn_sim.kernel.pruning import prune, used
 
+from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.version import __version__
 
 _T = TypeVar("_T")
 
+folder = CACHES
+"""Where they are kept, in a folder for each state of the sources."""
+
 _log = logging.getLogger(__name__)
 
 
-def kept(path: Path, kind: type[_T]) -> _T | None:
+def kept(path: Path | None, kind: type[_T]) -> _T | None:
     """What was judged; None if nothing was, or it cannot be read."""
+    if path is None:
+        return None
     try:
         check_folder(path.parent)
         judged = pickle.loads(read_whole(path))
@@ -45,8 +51,10 @@ def kept(path: Path, kind: type[_T]) -> _T | None:
     return judged if isinstance(judged, kind) else None
 
 
-def keep(path: Path, judged: object) -> None:
+def keep(path: Path | None, judged: object) -> None:
     """Keep what was judged, in place of what is there of the same."""
+    if path is None:
+        return
     try:
         is_new = not path.parent.is_dir()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -63,7 +71,22 @@ def path_of(kind: str, *subjects: object) -> Path:
     digest = hashlib.sha256()
     for each in subjects:
         digest.update(hashlib.sha256(pickle.dumps(each, pickle.HIGHEST_PROTOCOL)).digest())
-    return compiled.CACHES / _versions()[:16] / f"{kind}.{digest.hexdigest()[:32]}"
+    return folder / _versions()[:16] / f"{kind}.{digest.hexdigest()[:32]}"
+
+
+def path_of_models(kind: str, pipeline: Pipeline) -> Path | None:
+    """Where that of the models of ``pipeline`` on their chips is kept; None if memories are
+    preloaded, which the name does not say."""
+    if any(session.device.preloads for session in pipeline.sessions):
+        return None
+    chips: dict[int, int] = {}
+    subjects: list[object] = []
+    for session in pipeline.sessions:
+        compiled = session.model.compiled
+        chip = chips.setdefault(id(session.accelerator), len(chips))
+        numbers = chip, compiled.number, compiled.caching_number, compiled.token
+        subjects += [numbers, compiled.caching, compiled.inference]
+    return path_of(kind, *subjects)
 
 
 @cache

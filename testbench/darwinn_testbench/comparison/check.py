@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from darwinn_testbench.chip.completion import Completion, check_completion
 from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
 from darwinn_testbench.chip.hazards import AFTER_A_FAULT, LEFT_OUT, Hazards, check_hazards
 from darwinn_testbench.chip.pipeline import Pipeline
@@ -112,6 +113,7 @@ class Check(ABC):
         self.schedules: Schedules | None = None
         self.hazards: Hazards | None = None
         self.proof: Proof | None = None
+        self.completion: Completion | None = None
         self.further = 0
 
     @abstractmethod
@@ -155,6 +157,7 @@ class Check(ABC):
             inputs = [each.inputs for each in device.done]
             everything = Pipeline([device.segment])
             self.hazards = check_hazards(everything, inputs, progress, alone=pipeline)
+            self.completion = check_completion(pipeline, inputs, progress)
         if fault is None:
             self.proof = self.prove(progress)
 
@@ -166,7 +169,7 @@ class Check(ABC):
         """What all calls came to; a fault ended them."""
         asked = self.asked
         decided = verdict_of(fault) if fault else self._verdict()
-        judged = (self.proof, self.schedules, self.hazards)
+        judged = (self.proof, self.schedules, self.hazards, self.completion)
         again = [each for each in judged if each is not None]
         told = str(fault) if fault else self._summary()
         message = "; ".join(filter(None, (told, *map(str, again))))
@@ -196,6 +199,7 @@ class Check(ABC):
                 **({} if self.proof is None else {"proof": self.proof}),
                 **({} if self.schedules is None else {"schedules": self.schedules}),
                 **({} if self.hazards is None else {"hazards": self.hazards}),
+                **({} if self.completion is None else {"completion": self.completion}),
             },
             decided=decided,
             message=message,

@@ -13,6 +13,7 @@ from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.bit_coverage import CoverageRow
+from darwinn_testbench.chip.completion import Completion
 from darwinn_testbench.chip.cpu_operators import CpuOperator
 from darwinn_testbench.chip.cpu_time import CpuTime
 from darwinn_testbench.chip.cycles import CyclesRow
@@ -72,6 +73,7 @@ class _Inferences(TypedDict):
     lifted: NotRequired[Lifted]
     schedules: NotRequired[Schedules]
     hazards: NotRequired[Hazards]
+    completion: NotRequired[Completion]
 
 
 class Inspected(TypedDict):

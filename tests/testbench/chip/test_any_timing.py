@@ -13,7 +13,7 @@ from averaging_program import RESULT_BYTE, ROW, TILE, Operation, line, watch
 from darwinn_formats.darwinn import Package, dump, load
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel.private_files import write_whole
-from darwinn_testbench.chip import any_timing, hazards, kept_timing
+from darwinn_testbench.chip import any_timing, hazards, kept
 from darwinn_testbench.chip.any_timing import Judged, judge
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.hazards import Hazards, Judgement
@@ -31,7 +31,7 @@ ZEROS = {"image": np.zeros((1, sample.INPUT_BYTES), np.uint8)}
 @pytest.fixture(autouse=True)
 def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nothing is kept from test to test."""
-    monkeypatch.setattr(kept_timing, "folder", tmp_path / "caches")
+    monkeypatch.setattr(kept, "folder", tmp_path / "caches")
     return tmp_path / "caches"
 
 

@@ -11,7 +11,7 @@ import pytest
 from darwinn_formats.darwinn import Package, dump, load
 from darwinn_sim.kernel import clocks
 from darwinn_sim.machine.examine import StopPoint
-from darwinn_testbench.chip import hazards, kept_timing
+from darwinn_testbench.chip import hazards, kept
 from darwinn_testbench.chip.any_timing import Judged
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.hazards import Hazards, Judgement, hazard_lines
@@ -28,7 +28,7 @@ from program_faults import Change, Kind, Mutation, mutated_model, programs_of
 @pytest.fixture(autouse=True)
 def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept from test to test."""
-    monkeypatch.setattr(kept_timing, "folder", tmp_path / "caches")
+    monkeypatch.setattr(kept, "folder", tmp_path / "caches")
 
 
 HAZARDOUS = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))
@@ -52,7 +52,7 @@ def test_samples_have_none(network: Any) -> None:
     model = dump(compile_network(network))
     report = verify(model, uncompiled(network), strict=True, hazards=True)
     assert report.verdict is Verdict.PASS, report.headline
-    assert report.headline.endswith("; no hazards")
+    assert report.headline.endswith("; no hazards; cannot deadlock")
     assert (found(report).every_input, found(report).found, found(report).fault) == (True, (), "")
 
 

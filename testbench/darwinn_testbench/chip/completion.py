@@ -1,0 +1,121 @@
+"""Whether a model's programs end in every timing of the chip (``darwinn_sim.machine.completion``).
+
+Random orders (``schedules``) try some timings. Here one inference says of all of them that none can
+deadlock, or names the first place for which that cannot be said.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from darwinn_formats.brief import brief
+from darwinn_sim.accelerator import Accelerator, compile_kernels
+from darwinn_sim.errors import SimulationError
+from darwinn_sim.machine.completion import Doubt
+
+from darwinn_testbench.chip import kept
+from darwinn_testbench.chip.inputs import TensorMap
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.report import Verdict, one_line
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+_INFERENCES = 2
+"""What one leaves on the chip the next one finds: nothing else differs between them."""
+
+
+@brief
+@dataclass(frozen=True)
+class Completion:
+    """Whether ``inferences`` inferences, parameters included, end in every order of the units:
+    ``cannot_deadlock``, or there are ``doubts``, the first of each kind. A ``fault`` ended the
+    check.
+    """
+
+    cannot_deadlock: bool
+    inferences: int
+    seconds: float = 0.0
+    doubts: tuple[Doubt, ...] = ()
+    fault: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """A doubt is no deadlock: it decides nothing."""
+        return Verdict.PASS
+
+    def __str__(self) -> str:
+        if self.cannot_deadlock:
+            return "cannot deadlock"
+        why = self.fault or str(self.doubts[0])
+        return f"not shown that it cannot deadlock (--schedules N tries random orders): {why}"
+
+
+def check_completion(
+    pipeline: Pipeline, done: Sequence[TensorMap], progress: ProgressCallback = silent
+) -> Completion:
+    """Make the first inferences of inputs ``done`` again, parameters included, and ask whether they
+    end in every order of the units, or take what was said before. The chips are powered up before
+    and after, if they are asked.
+    """
+    begin = time.perf_counter()
+    path = kept.path_of_models("completion", pipeline)
+    known = kept.kept(path, Completion)
+    found = known or _asked_of(pipeline, done[:_INFERENCES], progress)
+    if known is None and not found.fault:
+        kept.keep(path, found)
+    return replace(found, seconds=time.perf_counter() - begin)
+
+
+def _asked_of(
+    pipeline: Pipeline, some: Sequence[TensorMap], progress: ProgressCallback
+) -> Completion:
+    compile_kernels(hazards=True)
+    fault = ""
+    with _asked(pipeline):
+        try:
+            for number, inputs in enumerate(some):
+                progress(f"deadlocks: inference {number + 1} of {len(some)}", number, len(some))
+                pipeline.infer(inputs)
+        except SimulationError as error:
+            fault = one_line(error)
+        doubts = tuple(_doubts(pipeline))
+    shown = not (doubts or fault)
+    return Completion(shown, len(some), doubts=doubts, fault=fault)
+
+
+def _doubts(pipeline: Pipeline) -> Iterator[Doubt]:
+    """What each chip doubts; of several with the names of files."""
+    files: dict[int, str] = {id(each.accelerator): each.file for each in pipeline.sessions}
+    for accelerator in _accelerators(pipeline):
+        for doubt in accelerator.found_completion().doubts:
+            name = files[id(accelerator)] if len(set(files.values())) > 1 else ""
+            yield replace(doubt, file=name)
+
+
+@contextmanager
+def _asked(pipeline: Pipeline) -> Iterator[None]:
+    """The chips, powered up to be asked, and again as they are otherwise. Words of the tiles count
+    as unwritten meanwhile, which strict mode would refuse in an output."""
+    accelerators = _accelerators(pipeline)
+    strict = [each.strict for each in accelerators]
+    _power_up(pipeline, [False] * len(strict), asked=True)
+    try:
+        yield
+    finally:
+        _power_up(pipeline, strict, asked=False)
+
+
+def _power_up(pipeline: Pipeline, strict: Sequence[bool], *, asked: bool) -> None:
+    for accelerator, is_strict in zip(_accelerators(pipeline), strict, strict=True):
+        accelerator.hazards = accelerator.completion = asked
+        accelerator.strict = is_strict
+        accelerator.power_up()
+    for segment in pipeline.segments:
+        segment.reset_states()
+
+
+def _accelerators(pipeline: Pipeline) -> list[Accelerator]:
+    """The chips, of which models may share one."""
+    return list({id(each.accelerator): each.accelerator for each in pipeline.sessions}.values())

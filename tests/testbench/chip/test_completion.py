@@ -1,0 +1,65 @@
+"""Whether a model cannot deadlock, where users ask for it: library, command and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import averaging_program as sample
+import pytest
+from darwinn_formats.darwinn import dump
+from darwinn_sim.errors import Deadlock
+from darwinn_testbench.chip.completion import check_completion
+from darwinn_testbench.chip.execution import run
+from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.whole import open_segment
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.compiler import compile_network, random_dense, uncompiled
+from darwinn_testbench.report import Verdict
+
+_COUNTS = {"partial_sum_producer_increment": 1}
+_LOADS = ("TileFence", {"tiles": 1 << sample.TILE, "reset_flags": 1 << 2})
+
+
+def doubtful() -> bytes:
+    """A fence loads flag 2 while the tensor unit may count it."""
+    program = list(sample.changed("TensorSum", **_COUNTS))
+    place = [name for name, _ in program].index("NarrowToWide")
+    return sample.package([*program[:place], _LOADS, *program[place:]])
+
+
+def test_a_sample_cannot_deadlock() -> None:
+    network = random_dense([16, 70], 0)
+    report = verify(dump(compile_network(network)), uncompiled(network), hazards=True)
+    found = report.figures["completion"]
+    assert report.verdict is Verdict.PROVED and found.cannot_deadlock
+    assert (found.inferences, found.doubts, found.fault) == (2, (), "")
+    assert report.headline.endswith("; cannot deadlock")
+
+
+def test_a_doubt_is_told_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "doubtful.package"
+    file.write_bytes(doubtful())
+    run_command_line(["run", str(file), "--hazards", "--json"])
+    found = json.loads(capsys.readouterr().out)["completion"]
+    (doubt,) = found["doubts"]
+    assert found["cannot_deadlock"] is False and doubt["reason"] == "reset"
+    assert doubt["place"] == f"flag 2 (partial_sum_write) of tile {sample.TILE}"
+    run_command_line(["run", str(file), "--hazards"])
+    assert "not shown that it cannot deadlock (--schedules N tries" in capsys.readouterr().out
+
+
+def test_a_fault_of_the_check_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def infer(*_: object) -> None:
+        raise Deadlock(("a unit",))
+
+    pipeline = Pipeline([open_segment(sample.package(), strict=False, seed=0, assumptions=True)])
+    monkeypatch.setattr(Pipeline, "infer", infer)
+    found = check_completion(pipeline, [{}])
+    assert not found.cannot_deadlock and "a unit" in found.fault
+    assert str(found).endswith(found.fault)
+
+
+def test_without_hazards_nothing_is_said_of_it() -> None:
+    assert "completion" not in run(sample.package(), hazards=False).figures
