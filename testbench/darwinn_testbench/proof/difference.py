@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from darwinn_sim.kernel.field import MODULUS
+from darwinn_sim.kernel.field import CONSTANTS, MODULUS
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records, join
 from darwinn_sim.numbering import kernels
@@ -270,11 +270,18 @@ def _of_sum(
         if terms is None:
             continue
         of = numbers[operator.inputs[0]].reshape(-1)[terms.sources]
-        varying = np.flatnonzero(of >= 256)
-        place, change = _single(deltas, of[varying])
+        varying = np.flatnonzero(of >= CONSTANTS)
+        # A weight multiplies a byte less its zero point.
+        centred = _subtracted(of[varying], _point(network.tensors[operator.inputs[0]]))
+        place, change = _single(deltas, centred)
         if place >= 0:
             return _of_weight(network, operator, flat, terms, int(varying[place]), change)
     return None
+
+
+def _point(tensor: NetworkTensor) -> np.uint64:
+    """The zero point of the chip's bytes, as an element."""
+    return np.uint64(int(tensor.zero_point[0]) - int(np.iinfo(tensor.dtype).min))
 
 
 def _signed(element: int) -> int:
