@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from darwinn_sim.kernel.field import MODULUS
+from darwinn_sim.kernel.field import CONSTANTS, MODULUS
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records, join
 from darwinn_sim.numbering import kernels
@@ -28,6 +28,7 @@ _MOST_SUMS = 1 << 16
 """Sums of the program that are looked at for each."""
 _MOST_WEIGHT = 1 << 17
 _MOST_BIAS = 1 << 33
+_LARGEST_SUM = 2**31 - 1
 """Weights and biases that differ by more are none."""
 
 
@@ -164,6 +165,7 @@ class Results:
             met = np.flatnonzero(totals_there[at] == wanted)
             there = made["scale"][at[met]].view(np.float32)
             equal = agree.on(factors[met], there, wraps=turns != 0)
+            equal &= _of_form(made[at[met]], stage.form)
             for k in met[equal].tolist():
                 accepted.setdefault(int(missing[k]), np.uint64(made["number"][at[k]]))
         return accepted
@@ -200,20 +202,33 @@ class _Agreement:
         return self._known[here, there]
 
 
+def _of_form(made: Records[Made], form: np.uint64) -> NDArray[np.bool_]:
+    """Which results have these bounds and this zero point."""
+    found = np.empty(len(made), np.uint64)
+    totals = np.ascontiguousarray(made["total"])
+    kernels.results(totals, np.ascontiguousarray(made["scale"]).view(np.float32), form, found)
+    return found == made["number"]
+
+
+_LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
 def _reach(network: Network, operator: Operator) -> int:
     """A bound of the magnitude of the operator's sums."""
+    if operator.name not in _LAYERS:
+        return _LARGEST_SUM
     bound = 0.0
-    for index in operator.inputs[1:]:
-        constant = network.tensors[index].constant if index >= 0 else None
-        if constant is None:
-            continue
-        if constant.dtype.itemsize == 1:
-            tensor = network.tensors[index]
-            weights = np.abs(constant.astype(np.int64) - int(tensor.zero_point.min(initial=0)))
-            bound += 255.0 * weights.sum()
+    for tensor in (network.tensors[index] for index in operator.inputs[1:] if index >= 0):
+        if tensor.constant is None:
+            return _LARGEST_SUM
+        values = tensor.constant.astype(np.int64)
+        if tensor.constant.dtype.itemsize == 1:
+            points = int(tensor.zero_point.min()), int(tensor.zero_point.max())
+            weights = np.maximum(*(np.abs(values - point) for point in points))
+            bound += 255.0 * float(weights.sum())
         else:
-            bound += float(np.abs(constant.astype(np.float64)).max(initial=0))
-    return int(min(bound or 2.0**26, 2.0**31 - 1))
+            bound += float(np.abs(values).max(initial=0))
+    return int(min(bound, _LARGEST_SUM))
 
 
 def _agree(stage: StageTerms, one: float, other: float, reach: int) -> bool:
@@ -255,11 +270,18 @@ def _of_sum(
         if terms is None:
             continue
         of = numbers[operator.inputs[0]].reshape(-1)[terms.sources]
-        varying = np.flatnonzero(of >= 256)
-        place, change = _single(deltas, of[varying])
+        varying = np.flatnonzero(of >= CONSTANTS)
+        # A weight multiplies a byte less its zero point.
+        centred = _subtracted(of[varying], _point(network.tensors[operator.inputs[0]]))
+        place, change = _single(deltas, centred)
         if place >= 0:
             return _of_weight(network, operator, flat, terms, int(varying[place]), change)
     return None
+
+
+def _point(tensor: NetworkTensor) -> np.uint64:
+    """The zero point of the chip's bytes, as an element."""
+    return np.uint64(int(tensor.zero_point[0]) - int(np.iinfo(tensor.dtype).min))
 
 
 def _signed(element: int) -> int:

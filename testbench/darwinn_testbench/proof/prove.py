@@ -230,7 +230,8 @@ class _Proof:
             known.enter(each.reshape(-1))
         surplus = Surplus(known)
         self._run(surplus)
-        network, numbers = self._network.network, self._network.numbers
+        # By the values of the file, not by those of the chip's bytes.
+        network, numbers = self._uncompiled.network, self._network.numbers
         missing = wrong.missing[output]
         return difference(network, wrong.operator, numbers, missing, stages[0], surplus.made())
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS
+from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS, MODULUS
 from darwinn_sim.numbering import kernels
 from numpy.typing import NDArray
 
@@ -20,7 +20,12 @@ from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof import softmax
 from darwinn_testbench.proof.maxima import Maxima, TooMany
 from darwinn_testbench.reference.tflite import constant_operands, layers, operators, reductions
-from darwinn_testbench.reference.tflite.call import Call, CompilerChoices, Operand
+from darwinn_testbench.reference.tflite.call import (
+    Call,
+    CompilerChoices,
+    Operand,
+    require_same_quantisation,
+)
 from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.output_stage import (
     FLOAT64_INTEGERS,
@@ -86,10 +91,12 @@ def outputs_of(
 @dataclass(frozen=True)
 class StageTerms:
     """What an output stage is given: the element of each sum and its factor, in the shape of the
-    results; and what it makes of sums that are known, with a factor each."""
+    results, and the number of its bounds (``form``); and what it makes of sums that are known, with
+    a factor each."""
 
     totals: Elements
     factors: NDArray[np.float32]
+    form: np.uint64
     values: Callable[[NDArray[np.int64], NDArray[np.float32]], AnyArray]
 
 
@@ -205,6 +212,10 @@ class _SumsCall(Call):
         self.sums.fixed = np.asarray(term).astype(np.int64)
         return term
 
+    def accumulated(self, sums: AnyArray, factor: NDArray[np.float32]) -> tuple[AnyArray, bool]:
+        """As they are: what 32 bits hold of a sum follows from the sum, whichever that is."""
+        return sums, False
+
     def summing_dtype(self, bound: float) -> type[np.float32] | type[np.float64]:
         """Large enough for sums of parts."""
         if bound / _BYTE_SPAN * 2.0 ** max(self.sums.bits) > FLOAT64_INTEGERS:
@@ -235,8 +246,8 @@ class _Stage:
         totals, found = np.empty(low.size, np.uint64), np.empty(low.size, np.uint64)
         kernels.joined(flat_low, flat_high, totals)
         if sums.stages is not None:
-            terms = StageTerms(totals.reshape(shape), scales.reshape(shape), self.values)
-            sums.stages.append(terms)
+            each = totals.reshape(shape), scales.reshape(shape), self.form(), self.values
+            sums.stages.append(StageTerms(*each))
         kernels.results(totals, scales, self.form(), found)
         # Constants have no upper part, and sums of others have some but for a chance of 2^-40. A
         # factor of 0 leaves nothing of any sum.
@@ -279,7 +290,7 @@ class _Stage:
         points = {Operand.zero_point.fget(each) for each in parts}  # type: ignore[attr-defined]
         kinds, which = _distinct(fixed, scales, self.output.shape[-1:])
         # Bytes are taken less their zero point, or as they are.
-        for zero_point in sorted(points | {0}) if len(points) == 1 else ():
+        for zero_point in sorted(points | {0}) if points else ():
             keeps, inverses = self._keeping(kinds, zero_point)
             places = np.flatnonzero(keeps[which])
             if not len(places):
@@ -342,15 +353,26 @@ def _parts(numbers: Elements, bits: tuple[int, ...]) -> list[NDArray[np.int64]]:
 
 def _summed(subject: _Subject) -> AnyArray | tuple[AnyArray, ...]:
     """Constants are factors: those of a layer, or of a channel."""
+    if sum(map(_is_computed, subject.operands())) > 1:
+        raise NoTerms("its weights are computed")
     try:
         return _added_up(subject, _TWO_PARTS, values=False)
     except _PartsTooLarge:
         return _added_up(subject, _FOUR_PARTS, values=False)
 
 
+def _is_computed(operand: Operand | None) -> bool:
+    return operand is not None and operand.tensor.constant is None
+
+
+_OF_CHANNELS = ("ADD", "SUB")
+"""Operators whose constants may be those of channels."""
+
+
 def _summed_elements(subject: _Subject) -> AnyArray | tuple[AnyArray, ...]:
     """Constants are values like any other, but for those of channels."""
-    of_channels = len(subject.operator.inputs) == 2 and constant_operands.sides(subject.call())
+    named = subject.operator.name
+    of_channels = named in _OF_CHANNELS and constant_operands.sides(subject.call())
     return _added_up(subject, _TWO_PARTS, values=not of_channels)
 
 
@@ -424,6 +446,10 @@ def _finished(
     """Results of sums that are there as elements."""
     parts = np.empty((2, totals.size), np.int64)
     kernels.split(totals, parts[0], parts[1])
+    # A constant that is less than 0 has no upper part either.
+    negative = totals > np.uint64(MODULUS - _INT32_SPAN)
+    parts[0, negative] = totals[negative].astype(np.int64) - MODULUS
+    parts[1, negative] = 0
     call = _SumsCall(subject.operator, (), subject.outputs, subject.choices, part=1)
     chosen = call.activation if activation is None else activation
     sums = _Sums(_TWO_PARTS, [[parts[0], parts[1]]], subject.stages)
@@ -453,6 +479,7 @@ def _pool_windows(call: Call) -> AnyArray:
 
 def _reduced(call: Call) -> AnyArray:
     operand = call.operand(0)
+    require_same_quantisation(operand.tensor, call.outputs[0])
     axes = reductions.axes_of(call)
     kept = [axis for axis in range(operand.value.ndim) if axis not in axes]
     return operand.value.transpose(*kept, *axes)

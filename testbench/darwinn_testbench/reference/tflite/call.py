@@ -17,6 +17,7 @@ from darwinn_testbench.reference.tflite.factors import Factors
 from darwinn_testbench.reference.tflite.graph import NetworkTensor, Operator
 from darwinn_testbench.reference.tflite.output_stage import (
     NotComputableError,
+    accumulated,
     low_bytes,
     output_stage,
     summing_dtype,
@@ -243,6 +244,10 @@ class Call:
     def fixed(self, term: AnyArray) -> AnyArray:
         """A term of a sum in which no operand is: a bias."""
         return term
+
+    def accumulated(self, sums: AnyArray, factor: NDArray[np.float32]) -> tuple[AnyArray, bool]:
+        """What 32 bits hold of sums, and whether it matters: see :func:`accumulated`."""
+        return accumulated(sums, factor)
 
     def summing_dtype(self, bound: float) -> type[np.float32] | type[np.float64]:
         """The float type for sums up to ``bound``: see :func:`summing_dtype`."""

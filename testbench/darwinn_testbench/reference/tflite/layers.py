@@ -33,7 +33,6 @@ from darwinn_testbench.reference.tflite.output_stage import (
     INT16_MAXIMUM,
     INT32_MAXIMUM,
     NotComputableError,
-    accumulated,
 )
 from darwinn_testbench.reference.tflite.roundings import MEAN, Quantities
 
@@ -172,7 +171,7 @@ def _weighted(
     scale = call.operand(1).tensor.scale
     factor = conversion_factor((source or call.operand(0)).scale, call.output, scale)
     if bound > INT32_MAXIMUM:
-        sums, matters = accumulated(sums, factor)
+        sums, matters = call.accumulated(sums, factor)
         if matters:
             call.assume("a sum beyond 32 bits wraps")
     return call.finish(sums, factor)
