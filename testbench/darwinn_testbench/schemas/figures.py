@@ -37,6 +37,7 @@ from darwinn_testbench.profile.operators import KindTime
 from darwinn_testbench.profile.profile import ProfileFigures
 from darwinn_testbench.programs.operators import ProgramPort
 from darwinn_testbench.programs.taps import ValueTap
+from darwinn_testbench.proof.verdict import Proof
 from darwinn_testbench.survey.field_values import FieldValues
 from darwinn_testbench.survey.plan import LeftOut
 
@@ -169,6 +170,7 @@ class Verified(_Inferences, _Assumed, _OnCpu):
     divergences: list[Divergence]
     operators: NotRequired[OperatorFigures]
     functions: NotRequired[FunctionTables]
+    proof: NotRequired[Proof]
     warnings: NotRequired[list[str]]
 
 
