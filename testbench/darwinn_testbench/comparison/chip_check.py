@@ -148,9 +148,10 @@ class ChipCheck(Check):
         """Of operators on the CPU, and of an RTL, only what was run is known."""
         if self.whole is not None or self.rtl is not None or self.asked.policy is not None:
             return False
-        proof, hazards = self.proof, self.hazards
+        proof, hazards, completion = self.proof, self.hazards, self.completion
         of_function = proof is not None and proof.every_output
-        return of_function and hazards is not None and hazards.proved
+        ends = completion is not None and completion.cannot_deadlock
+        return of_function and ends and hazards is not None and hazards.proved
 
     def close(self) -> None:
         """End the simulation of the RTL; its waves are complete then."""

@@ -112,7 +112,7 @@ def test_one_that_fails_is_a_row_with_what_it_was_drawn_from(
     assert "further" not in report.message
     monkeypatch.undo()
     again = verified(folder, seed=seed, runs=1, inputs_kind=(kind,))
-    assert again.verdict is Verdict.PASS and again.rows[0].origin == row.origin
+    assert again.verdict is Verdict.PROVED and again.rows[0].origin == row.origin
 
 
 def test_there_are_none_where_the_others_fail(

@@ -89,7 +89,7 @@ def with_field(
 @pytest.mark.parametrize("name", by_night(MODELS, LARGE))
 def test_every_output_byte_equals_the_chip_arithmetic(corpus: Path, name: str) -> None:
     report = verify(compiled(corpus, name), uncompiled(corpus, name), runs=2, strict=True)
-    assert report.verdict is Verdict.PASS, report.message
+    assert report.verdict is Verdict.PROVED, report.message
     assert [row.decided_by for row in report.rows] == ["chip arithmetic"] * 2
     assert all(row.litert is not None for row in report.rows)
     assert all(row.verdict is Verdict.PASS for row in report.figures["dma"])
@@ -173,7 +173,7 @@ def test_hints_that_lie_are_found(corpus: Path) -> None:
     assert "the hint says" in report.rows[0].message
     assert verify(data).verdict is Verdict.MISMATCH
     # The hints are an expectation, never an input: the outputs are as right as before.
-    assert verify(data, uncompiled(corpus, DENSE)).verdict is Verdict.PASS
+    assert verify(data, uncompiled(corpus, DENSE)).verdict is Verdict.PROVED
 
 
 def test_a_watcher_of_no_flag_is_refused_by_name(corpus: Path) -> None:
@@ -211,7 +211,7 @@ def test_given_arrays_and_files_are_the_same_inputs(corpus: Path, tmp_path: Path
     np.save(tmp_path / "in.npy", values)
     by_array = verify(*files, [{"serving_default_keras_tensor:0": values}])
     by_file = verify(*files, [tmp_path / "in.npy"])
-    assert by_array.verdict is Verdict.PASS
+    assert by_array.verdict is Verdict.PROVED
     assert by_array.rows[0].sha256 == by_file.rows[0].sha256
 
 

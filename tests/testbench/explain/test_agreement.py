@@ -23,9 +23,6 @@ from darwinn_testbench.explain.graph import Graph, Node, graph_of
 from darwinn_testbench.explain.placement import Place, placed, predict
 from darwinn_testbench.survey.pairs import reference_of
 
-UNREADABLE = {"yolo_unaligned_vectors_edgetpu", "yolo_unaligned_itself_edgetpu"}
-"""Files with 8-byte vectors that are aligned to 4, which cannot be read yet."""
-
 PAGE = Path(__file__).parents[3] / "docs" / "explain.md"
 Range = tuple[int, int]
 """The greatest figure on the chip, the least on the CPU."""
@@ -68,8 +65,6 @@ def pairs(corpus: Path, wild: Path, wild2: Path) -> list[Pair]:
     found = []
     for folder in (corpus, wild, wild2):
         for path in sorted((folder / "darwinn").glob("*.tflite")):
-            if path.stem in UNREADABLE:
-                continue
             twin = reference_of(path)
             shell = load(path).shell if twin is not None else None
             if twin is not None and shell is not None:

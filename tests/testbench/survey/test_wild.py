@@ -59,34 +59,20 @@ REASONS = {
 """Files that neither pass nor run, and why."""
 
 UNALIGNED = {
-    "yolo_unaligned_vectors": Verdict.PASS,
+    "yolo_unaligned_vectors": Verdict.PROVED,
     "yolo_unaligned_itself": Verdict.RAN,
 }
 """Files with 8-byte vectors that are aligned to 4, or whose model before compilation has them."""
-
-CANNOT_PASS_YET = {
-    "thermal_face_automl": "the factor of MEAN between equal scales is another in the reference",
-    "teachable_other_calibration": "another calibration of the same weights goes unseen",
-    "teachable_other_calibration_2": "another calibration of the same weights goes unseen",
-    "yolo_unaligned_vectors": "vectors of 8-byte elements that are aligned to 4 are not read",
-    "yolo_unaligned_itself": "vectors of 8-byte elements that are aligned to 4 are not read",
-}
-"""Files of which a test fails today, and why: none that passes may be left here."""
 
 CALIBRATED_OTHERWISE = "yolov8n_pallets_640"
 """Its reference has the same weights and other scales, of the input too; large, so by night."""
 
 
 def files(names: Iterable[str]) -> list[object]:
-    """The parameters of a test: slow files are for the night, and some cannot pass yet."""
-    return [pytest.param(name, marks=_marks(name)) for name in names]
-
-
-def _marks(name: str) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.nightly] if name in SLOW else []
-    if name in CANNOT_PASS_YET:
-        marks.append(pytest.mark.xfail(reason=CANNOT_PASS_YET[name], strict=True))
-    return marks
+    """The parameters of a test: slow files are for the night."""
+    return [
+        pytest.param(name, marks=[pytest.mark.nightly] if name in SLOW else []) for name in names
+    ]
 
 
 def row_of(name: str) -> SurveyRow:
@@ -100,7 +86,7 @@ def row_of(name: str) -> SurveyRow:
 @pytest.mark.parametrize("name", files(QUICK))
 def test_every_byte_is_right(name: str) -> None:
     row = row_of(name)
-    assert row.verdict is Verdict.PASS, row.message
+    assert row.verdict is Verdict.PROVED, row.message
     assert EQUAL in row.message
     assert row.refused == ()
     assert row.cycles
@@ -140,14 +126,9 @@ def test_segments_follow_one_another(wild: Path) -> None:
 @pytest.mark.nightly
 def test_all_of_all_folders(corpus: Path, wild: Path, wild2: Path, tmp_path: Path) -> None:
     report = survey([wild2, wild, corpus], tmp_path)
-    rows = [row for row in report.rows if _stem(row) not in CANNOT_PASS_YET]
-    others = {row.name: row.verdict for row in rows if row.verdict.failed}
-    expected = {k: verdict for k, (verdict, _) in REASONS.items() if k not in CANNOT_PASS_YET}
+    others = {row.name: row.verdict for row in report.rows if row.verdict.failed}
+    expected = {k: verdict for k, (verdict, _) in REASONS.items()}
     assert others == expected | {CALIBRATED_OTHERWISE: Verdict.BAD_INPUT}, [
-        row.message for row in rows if row.verdict.failed
+        row.message for row in report.rows if row.verdict.failed
     ]
     assert not [each for each in report.figures["fields"] if each.grade == "refused"]
-
-
-def _stem(row: SurveyRow) -> str:
-    return row.name.removesuffix("_edgetpu.tflite")

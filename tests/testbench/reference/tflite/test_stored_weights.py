@@ -41,9 +41,6 @@ UNLIKE = frozenset(
 )
 """Files beside an executable of their name that are not what it was compiled from."""
 
-UNREADABLE = frozenset({"yolo_unaligned_vectors"})
-"""Files with 8-byte vectors that are aligned to 4, which cannot be read yet."""
-
 
 def other(values: Array) -> Array:
     """Weights of another training run."""
@@ -94,7 +91,7 @@ def every_layer_is_found(folder: Path) -> int:
     """Check all pairs of a folder; return how many layers were looked for."""
     layers = 0
     for model in sorted((folder / "tflite").glob("*.tflite")):
-        if model.stem in UNLIKE | UNREADABLE:
+        if model.stem in UNLIKE:
             continue
         every = sorted((folder / "darwinn").glob(f"{model.stem}*_edgetpu.tflite"))
         own = [
