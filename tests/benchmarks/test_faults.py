@@ -44,7 +44,9 @@ def test_the_table_has_a_row_for_each_kind_and_a_column_for_each_judge(
     ]
     lines = faults.table(found)
     assert len(lines) == 2 + len(KINDS) + 1
-    assert lines[0].endswith("| verify | --layers | --schedules | --hazards | another | all |")
+    assert lines[0].endswith(
+        "| verify | --no-proof | --no-proof --layers | --no-proof --schedules | another | all |"
+    )
     assert "| weight | 3 | 1 | 1 | 1 | 0 | 0 | 0 | 0 | 1 | 1 |" in lines
     assert lines[-1] == "| all | 4 | 1 | 2 | 1 | 1 | 0 | 0 | 0 | 2 | 2 |"
 

@@ -25,6 +25,7 @@ USUAL: dict[str, object] = {
     "seed": 0,
     "dma_only": False,
     "hazards": False,
+    "numbered": False,
     "assumptions": True,
 }
 """Of a chip: nothing is checked that takes time, and everything is executed that has a rule."""

@@ -75,13 +75,12 @@ Schedules = Annotated[
         max=1_000_000,
     ),
 ]
-Hazards = Annotated[
-    bool | None,
+NoHazards = Annotated[
+    bool,
     option(
-        "--hazards/--no-hazards",
-        "Whether to look for accesses to the chip's memories that no flag, fence or queue orders "
-        "(hazard, exit code 1), for every input: by default. What is found of a program is kept; "
-        "the first use of all compiles for a minute, once.",
+        "--no-hazards",
+        "Do not say whether every legal timing gives this result: look for no accesses to the "
+        "chip's memories that no flag, fence or queue orders, and for no deadlocks.",
     ),
 ]
 ScheduleSeed = Annotated[

@@ -41,12 +41,12 @@ def test_a_sample_cannot_deadlock() -> None:
 def test_a_doubt_is_told_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "doubtful.package"
     file.write_bytes(doubtful())
-    run_command_line(["run", str(file), "--hazards", "--json"])
+    run_command_line(["run", str(file), "--json"])
     found = json.loads(capsys.readouterr().out)["completion"]
     (doubt,) = found["doubts"]
     assert found["cannot_deadlock"] is False and doubt["reason"] == "reset"
     assert doubt["place"] == f"flag 2 (partial_sum_write) of tile {sample.TILE}"
-    run_command_line(["run", str(file), "--hazards"])
+    run_command_line(["run", str(file)])
     assert "not shown that it cannot deadlock (--schedules N tries" in capsys.readouterr().out
 
 

@@ -111,7 +111,7 @@ def test_a_stopped_run_is_refused() -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "verify"])
-@pytest.mark.parametrize("option", [["--hazards"], ["--schedules", "20"]])
+@pytest.mark.parametrize("option", [[], ["--schedules", "20"]])
 def test_what_comes_next(
     command: str, option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,7 +144,7 @@ def test_executables_have_the_numbers_of_the_file(
     early has to wait itself: nothing else helps."""
     file = tmp_path / "emptied.package"
     file.write_bytes(emptied_fence(executable))
-    assert run_command_line(["run", str(file), "--hazards", "--json"]) == 1
+    assert run_command_line(["run", str(file), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     first = report["hazards"]["found"][0]
     load, count = first["first"], first["second"]
@@ -197,7 +197,7 @@ def test_further_hazards_are_listed_as_such() -> None:
 def test_the_command(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "hazardous.package"
     file.write_bytes(HAZARDOUS)
-    assert run_command_line([command, str(file), "--hazards", "--json"]) == 1
+    assert run_command_line([command, str(file), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["verdict"] == "hazard"
     first = report["hazards"]["found"][0]
@@ -207,7 +207,7 @@ def test_the_command(command: str, tmp_path: Path, capsys: pytest.CaptureFixture
         "RingInfeed",
     )
     assert first["missing"] == MISSING
-    assert run_command_line([command, str(file), "--hazards"]) == 1
+    assert run_command_line([command, str(file)]) == 1
     assert MISSING in " ".join(capsys.readouterr().out.split())
 
 

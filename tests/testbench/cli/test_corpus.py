@@ -136,7 +136,7 @@ def test_verify_passes_and_writes_junit(
     arguments = ["verify", compiled(corpus), "--reference", uncompiled(corpus)]
     code, report = run_json(capsys, *arguments, "--runs", "2", "--junit", str(junit))
     assert code == 0
-    assert report["verdict"] == "pass"
+    assert report["verdict"] == "proved"
     assert report["seed"] == 0
     assert [row["chip_arithmetic"]["differing"] for row in report["rows"]] == [0, 0]
     assert all(row["litert"]["max_difference"] <= 1 for row in report["rows"])

@@ -49,7 +49,7 @@ def test_the_more_a_program_does_the_fewer_sets(work: int, sets: int) -> None:
 
 def test_those_that_pass_leave_their_number(folder: Path) -> None:
     report = verified(folder)
-    assert report.verdict is Verdict.PASS
+    assert report.verdict is Verdict.PROVED
     assert [row.run for row in report.rows] == list(range(KINDS))
     assert report.figures["inferences"] == KINDS
     assert report.figures["further_inferences"] == FURTHER_SETS
@@ -136,6 +136,6 @@ def test_orders_are_tried_with_the_first_sets_alone(
 
     monkeypatch.setattr(check, "check_schedules", tried)
     report = verified(folder, schedules=1)
-    assert report.verdict is Verdict.PASS
+    assert report.verdict is Verdict.PROVED
     assert report.figures["further_inferences"] == FURTHER_SETS
     assert asked == [KINDS]

@@ -89,7 +89,7 @@ def test_a_regression_counts_what_was_compared_with_nothing(
     manifest.write_text(f"[defaults]\nrequire_reference = true\n{compared}{alone}")
     assert run_command_line(command) == 1
     found = json.loads(capsys.readouterr().out)
-    assert [row["verdict"] for row in found["rows"]] == ["pass", "not-compared"]
+    assert [row["verdict"] for row in found["rows"]] == ["proved", "not-compared"]
     assert found["rows"][1]["command"].endswith("--require-reference")
 
 

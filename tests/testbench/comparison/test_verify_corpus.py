@@ -118,7 +118,7 @@ def test_a_bare_package_is_verified_as_its_file_is(corpus: Path) -> None:
     assert load(data).kind == "package"
     report = verify(data, uncompiled(corpus, GABOR))
     whole = verify(compiled(corpus, GABOR), uncompiled(corpus, GABOR))
-    assert report.verdict is Verdict.PASS
+    assert report.verdict is Verdict.PROVED
     assert report.rows[0].sha256 == whole.rows[0].sha256
 
 
@@ -132,7 +132,7 @@ def test_parameters_may_come_from_a_companion(corpus: Path, tmp_path: Path) -> N
         verify(alone, uncompiled(corpus, DENSE))
     companions = [files[ExecutableType.PARAMETER_CACHING]]
     report = verify(alone, uncompiled(corpus, DENSE), companions=companions)
-    assert report.verdict is Verdict.PASS
+    assert report.verdict is Verdict.PROVED
 
 
 def test_a_changed_parameter_is_a_mismatch(corpus: Path) -> None:

@@ -66,7 +66,7 @@ def test_each_model_is_a_row_and_every_other_file_is_named(
     rows = {row["name"]: row for row in first["rows"]}
     assert {name: row["verdict"] for name, row in rows.items()} == {
         "broken_edgetpu.tflite": "bad-input",
-        "dense": "pass",
+        "dense": "proved",
         "dense_stand_alone": "ran",
         "dense_chips model 0": "ran",
         "dense_chips model 1": "ran",
@@ -182,7 +182,7 @@ def test_the_name_with_a_reference_is_kept_of_equal_files(zoo: Path, tmp_path: P
     shutil.copy(zoo / "tflite" / "dense.tflite", tmp_path / "z.tflite")
     (tmp_path / "link").symlink_to(tmp_path / "a.tflite")
     report = survey([tmp_path], tmp_path / "out", jobs=1)
-    assert [(row.name, row.verdict) for row in report.rows] == [("z", Verdict.PASS)]
+    assert [(row.name, row.verdict) for row in report.rows] == [("z", Verdict.PROVED)]
     left_out = {Path(each.file).name: each.reason for each in report.figures["left_out"]}
     assert left_out["a.tflite"] == left_out["link"]
     assert left_out["link"] == f"same content as {tmp_path / 'z_edgetpu.tflite'}"

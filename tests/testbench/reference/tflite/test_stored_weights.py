@@ -111,16 +111,11 @@ def every_layer_is_found(folder: Path) -> int:
     return layers
 
 
-@pytest.mark.parametrize(("folder", "least"), [("corpus", 300), ("wild", 300), ("wild2", 200)])
+@pytest.mark.parametrize(("folder", "least"), [("corpus", 300), ("wild", 300), ("wild2", 150)])
 def test_every_layer_of_real_models_is_found_whole(
     request: pytest.FixtureRequest, folder: str, least: int
 ) -> None:
     assert every_layer_is_found(request.getfixturevalue(folder)) > least
-
-
-def test_every_layer_of_the_second_wild_is_found_whole(wild2: Path) -> None:
-    """That also opens a model whose vectors of 8-byte numbers are aligned to 4 bytes only."""
-    assert every_layer_is_found(wild2) > 100
 
 
 def shares(network: Network, executable: Executable = EMPTY) -> list[LayerShare]:
