@@ -12,7 +12,8 @@ from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import Network
 from slow_forms import Key
 
-EMPTY = Sets(*(np.zeros(0, kind) for kind in (np.uint64, np.int64, np.int64, np.uint64)))
+_NONE = np.zeros(0, np.int64)
+EMPTY = Sets(np.zeros(0, np.uint64), _NONE, _NONE, np.zeros(0, np.uint64))
 MODULUS = (1 << 61) - 1
 
 

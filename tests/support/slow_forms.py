@@ -164,7 +164,8 @@ def _before(of: Operands, axis: int, kernel: int) -> int:
     stride = of.options.get(f"stride_{name}", 1)
     reach = (kernel - 1) * of.options.get(f"dilation_{name}_factor", 1) + 1
     size = of.tensor(0).shape[axis]
-    return max((-(-size // stride) - 1) * stride + reach - size, 0) // 2
+    before: int = max((-(-size // stride) - 1) * stride + reach - size, 0) // 2
+    return before
 
 
 def _window(
@@ -204,7 +205,7 @@ def depthwise(of: Operands) -> Iterator[Key]:
     multiplier = weights.shape[3] // of.tensor(0).shape[3]
     for n, y, x, c in np.ndindex(*of.output.shape):
         form = Form()
-        for ky, kx, row, column in _window(of, weights.shape[1:3], (y, x)):
+        for ky, kx, row, column in _window(of, (weights.shape[1], weights.shape[2]), (y, x)):
             number = numbers[n, row, column, c // multiplier]
             form.add_byte(number, point, _weight(weights, (0, ky, kx, c), c))
         yield _layer_key(of, 0, 2, c, form)

@@ -207,7 +207,8 @@ def _of_form(made: Records[Made], form: np.uint64) -> NDArray[np.bool_]:
     found = np.empty(len(made), np.uint64)
     totals = np.ascontiguousarray(made["total"])
     kernels.results(totals, np.ascontiguousarray(made["scale"]).view(np.float32), form, found)
-    return found == made["number"]
+    same: NDArray[np.bool_] = found == made["number"]
+    return same
 
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")

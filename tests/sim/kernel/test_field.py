@@ -62,7 +62,7 @@ def u64(number: int) -> np.uint64:
 @given(elements, elements, integers)
 def test_sums_products_and_parts(one: int, other: int, integer: int) -> None:
     found = np.zeros(6, np.uint64)
-    computed(u64(one), u64(other), np.int64(integer), found)
+    computed(u64(one), u64(other), integer, found)
     expected = [(one + other) % P, (one - other) % P, one * other % P, integer % P]
     assert found.tolist() == [*expected, one % (1 << 31), one >> 31]
 
@@ -74,7 +74,7 @@ def test_a_word_is_folded_into_the_field(word: int) -> None:
 
 @given(integers, integers)
 def test_sums_of_parts_are_joined(low: int, high: int) -> None:
-    assert int(joined(np.int64(low), np.int64(high))) == (low + (high << 31)) % P
+    assert int(joined(low, high)) == (low + (high << 31)) % P
 
 
 @given(st.integers(1, P - 1), st.integers(-(1 << 31), 1 << 31))
@@ -92,8 +92,8 @@ def test_a_linear_form_is_that_of_its_parts(terms: list[tuple[int, int]], consta
     low, high = np.empty(len(terms), np.int64), np.empty(len(terms), np.int64)
     kernels.split(given_elements, low, high)
     found = np.empty(1, np.uint64)
-    parts = (np.array([(weights * part).sum()], np.int64) for part in (low, high))
-    kernels.joined(*parts, found)
+    sums = [np.array([(weights * part).sum()], np.int64) for part in (low, high)]
+    kernels.joined(sums[0], sums[1], found)
     expected = sum(element * weight for element, weight in terms)
     assert int(found[0]) == expected % P
     field.join_parts(

@@ -25,7 +25,7 @@ def changed(values: Array, place: tuple[int, ...], after: int) -> Array:
     return found
 
 
-def of_layer(network: DenseNetwork, number: int, **values: Array) -> DenseNetwork:
+def of_layer(network: DenseNetwork, number: int, **values: Any) -> DenseNetwork:
     layers = list(network.layers)
     layers[number] = replace(layers[number], **values)
     return replace(network, layers=tuple(layers))

@@ -40,7 +40,7 @@ def _with(network: Network, tensor: NetworkTensor) -> Network:
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=settings.default.max_examples // 4)
+@settings(max_examples=settings().max_examples // 4)
 @given(seed=st.integers(0, 2**32 - 1), kind=byte_types)
 def test_equal_numbers_are_equal_functions(name: str, seed: int, kind: str) -> None:
     """Also beside the same operator with one constant, scale or zero point changed."""
