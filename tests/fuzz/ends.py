@@ -175,7 +175,7 @@ def _end(code: int, failed: Sequence[BaseException], said: str, text: str) -> st
         return DEADLOCK if isinstance(failed[-1], Deadlock) else type(failed[-1]).__name__
     try:
         report = json.loads(said)
-        if report["verdict"] != Verdict.RACE and DEADLOCK in report["message"]:
+        if report["verdict"] == Verdict.FAULT and DEADLOCK in report["message"]:
             return DEADLOCK
         return str(report["verdict"])
     except (ValueError, KeyError, TypeError):

@@ -142,7 +142,7 @@ def test_verify_passes_and_writes_junit(
     assert all(row["litert"]["max_difference"] <= 1 for row in report["rows"])
     suite = ElementTree.parse(junit).find("testsuite")
     assert suite is not None
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "0")
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "0")
     assert run_command_line(arguments) == 0
     assert "vs chip" in capsys.readouterr().out
 
