@@ -116,6 +116,9 @@ WINDOWS = (ScalarFlag.AV_POP, ScalarFlag.AV_INFEED)
 STEP, STEPS = HALF // 4, 8
 """Of the other flags, waits are kept by steps of so many counts, and so many steps."""
 
+TURNS = 64
+"""Counts that are kept of a flag that several units count in no order."""
+
 DESCRIPTORS = 64
 """Descriptors that are kept of an input stream; of older ones nothing is learnt."""
 
@@ -172,9 +175,8 @@ class Clocks(Record):
     the host had all output, ``taken`` times until what takes its input was idle. ``late`` and
     ``behind``: what was learnt from too old a version, and from too old an increment;
     ``dropped``: readers. ``sparing``: what would be learnt from too old a version or increment is
-    not learnt. ``doubts``, ``awaited``, ``least``, ``counter``, ``window`` and ``passed`` are those
-    of ``kernel.waits``. ``inputs`` has the last ``descriptors`` of each input stream; of its bytes
-    so many were issued and taken.
+    not learnt. ``doubts`` to ``passed`` are those of ``kernel.waits``. ``inputs`` has the last
+    ``descriptors`` of each input stream; of its bytes so many were issued and taken.
     """
 
     clock: Annotated[NDArray[np.int32], THREADS]
@@ -219,6 +221,9 @@ class Clocks(Record):
     least: Annotated[NDArray[np.int32], FLAGS, _OF_A_TILE]
     counter: Annotated[NDArray[np.int32], FLAGS]
     window: Annotated[NDArray[np.int32], len(WINDOWS), HALF]
+    turns: Annotated[NDArray[np.int32], 2, TURNS]
+    mixed_from: Annotated[Numbers, 2]
+    mixed_to: Annotated[Numbers, 2]
     passed: Annotated[NDArray[np.int32], FLAGS, _OF_A_TILE, STEPS]
     inputs: Annotated[Records[Issued], 2, DESCRIPTORS]
     descriptors: Annotated[Numbers, 2]
@@ -257,6 +262,12 @@ def scalar_unit(which: int) -> int:
 def channel(number: int) -> int:
     """A channel of the ring."""
     return FIRST_CHANNEL + _OF_A_TILE * number
+
+
+@inner
+def turns_at_core(number: int) -> int:
+    """What flag 5 or 6 of the scalar core is counted by, of both channels."""
+    return channel(2 + number)
 
 
 # Words.

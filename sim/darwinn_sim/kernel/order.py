@@ -286,8 +286,8 @@ def counts_tokens(core: CheckedCore, thread: int, flags: int) -> None:
     for number in range(2):
         flag = ScalarFlag.RING_PRODUCER_A + number
         if (flags >> flag) & 1:
-            learn_all(known, clocks.channel(number), thread)
-            count(known, clocks.channel(number), clocks.scalar_flag(flag), 1)
+            learn_all(known, clocks.turns_at_core(number), thread)
+            count(known, clocks.turns_at_core(number), clocks.scalar_flag(flag), 1)
 
 
 @hook

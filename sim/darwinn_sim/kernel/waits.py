@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.isa.codes import ScalarFlag, TileFlag
 from darwinn_sim.kernel import clocks
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.shadow import doubt
@@ -60,6 +60,9 @@ def awaits(known: clocks.Clocks, thread: int, flag: int, number: int) -> None:
     must have seen that it was not.
     """
     place = _place(thread, flag)
+    which = _turns_at_core(flag)
+    if which >= 0 and known.mixed_from[which] < number < known.mixed_to[which]:
+        doubt(known, clocks.COUNT_AFTER_COUNT, clocks.FLAG_BASE + flag, known.counter[flag], thread)
     if number - known.least[flag, place] > clocks.HALF:
         doubt(known, clocks.WAIT_TOO_EARLY, clocks.FLAG_BASE + flag, known.counter[flag], thread)
     window = _window(flag)
@@ -101,7 +104,10 @@ def counts(known: clocks.Clocks, thread: int, flag: int, number: int) -> None:
     who wait for ``HALF`` less, which would not have been reached any more."""
     record = known.flags[flag]
     word = clocks.FLAG_BASE + flag
-    if not clocks.is_before(known, known.counter[flag], thread):
+    which = _turns_at_core(flag)
+    if which >= 0:
+        _mixes(known, thread, flag, which)
+    elif not clocks.is_before(known, known.counter[flag], thread):
         doubt(known, clocks.COUNT_AFTER_COUNT, word, known.counter[flag], thread)
     known.counter[flag] = clocks.now(known, thread)
     window = _window(flag)
@@ -114,6 +120,45 @@ def counts(known: clocks.Clocks, thread: int, flag: int, number: int) -> None:
         awaited = known.window[window, count % clocks.HALF]
         if not clocks.is_before(known, awaited, thread):
             doubt(known, clocks.WAIT_TOO_LATE, word, awaited, thread)
+
+
+@inner
+def _turns_at_core(flag: int) -> int:
+    """Of flags 5 and 6 of the scalar core, which that is; -1: another flag."""
+    which = flag - _FIRST_SCALAR_FLAG - ScalarFlag.RING_PRODUCER_A
+    return which if 0 <= which < 2 else -1
+
+
+@inner
+def _mixes(known: clocks.Clocks, thread: int, flag: int, which: int) -> None:
+    """A thread is about to count a flag that others count in no order with it: senders of both
+    channels do. That is all the same to who waits for all of these counts, or for none: for less,
+    the wait has to be before."""
+    word = clocks.FLAG_BASE + flag
+    count, load = known.flags[flag].count, known.flags[flag].last_load
+    if not clocks.is_before(known, load, thread):
+        doubt(known, clocks.COUNT_AFTER_LOAD, word, load, thread)
+    first = max(count - clocks.TURNS, 0)
+    number = first
+    while number < count and clocks.is_before(
+        known, known.turns[which, number % clocks.TURNS], thread
+    ):
+        number += 1
+    known.turns[which, count % clocks.TURNS] = clocks.now(known, thread)
+    mixed = known.mixed_to[which] > 0
+    if number == count and not (mixed and first > 0):
+        return
+    if known.mixed_to[which] == 0 or number < known.mixed_from[which]:
+        known.mixed_from[which] = number
+    known.mixed_to[which] = count + 1
+    if first > 0:
+        doubt(known, clocks.COUNT_AFTER_COUNT, word, known.counter[flag], thread)
+    for place in range(known.awaited.shape[1]):
+        clock = known.awaited[flag, place]
+        epoch = _thread(place, flag) << clocks.CLOCK_BITS | int(clock)
+        late = known.least[flag, place] > number and not clocks.is_before(known, epoch, thread)
+        if clock and late:
+            doubt(known, clocks.COUNT_AFTER_COUNT, word, known.counter[flag], thread)
 
 
 @inner
@@ -132,6 +177,9 @@ def _see(known: clocks.Clocks, thread: int, flag: int, step: int) -> None:
 def loads(known: clocks.Clocks, thread: int, flag: int) -> None:
     """A thread is about to load a flag with another value: all who have waited for it are before
     that."""
+    which = _turns_at_core(flag)
+    if which >= 0:
+        known.mixed_from[which] = known.mixed_to[which] = 0
     for place in range(known.awaited.shape[1]):
         clock = known.awaited[flag, place]
         if clock:

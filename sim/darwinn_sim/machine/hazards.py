@@ -288,6 +288,8 @@ _BESIDE = (
     "host",
     "ring channel A",
     "ring channel B",
+    "turns of channel A",
+    "turns of channel B",
 )
 """What is beside the tiles, in the order of the clocks."""
 
