@@ -116,7 +116,7 @@ WINDOWS = (ScalarFlag.AV_POP, ScalarFlag.AV_INFEED)
 STEP, STEPS = HALF // 4, 8
 """Of the other flags, waits are kept by steps of so many counts, and so many steps."""
 
-TURNS = 64
+TURNS = 1 << 14
 """Counts that are kept of a flag that several units count in no order."""
 
 DESCRIPTORS = 64

@@ -138,14 +138,16 @@ def _mixes(known: clocks.Clocks, thread: int, flag: int, which: int) -> None:
     count, load = known.flags[flag].count, known.flags[flag].last_load
     if not clocks.is_before(known, load, thread):
         doubt(known, clocks.COUNT_AFTER_LOAD, word, load, thread)
+    mixed = known.mixed_to[which] > 0
     first = max(count - clocks.TURNS, 0)
-    number = first
+    # As long as all are in order, who knows of the last one knows of all.
+    ordered = not mixed and clocks.is_before(known, known.counter[flag], thread)
+    number = count if ordered else first
     while number < count and clocks.is_before(
         known, known.turns[which, number % clocks.TURNS], thread
     ):
         number += 1
     known.turns[which, count % clocks.TURNS] = clocks.now(known, thread)
-    mixed = known.mixed_to[which] > 0
     if number == count and not (mixed and first > 0):
         return
     if known.mixed_to[which] == 0 or number < known.mixed_from[which]:
