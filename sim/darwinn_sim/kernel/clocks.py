@@ -225,7 +225,7 @@ class Clocks(Record):
     mixed_from: Annotated[Numbers, 2]
     mixed_to: Annotated[Numbers, 2]
     passed: Annotated[NDArray[np.int32], FLAGS, _OF_A_TILE, STEPS]
-    inputs: Annotated[Records[Issued], 2, DESCRIPTORS]
+    inputs: Annotated[Records[Issued], 2 * DESCRIPTORS]
     descriptors: Annotated[Numbers, 2]
     bytes_issued: Annotated[Numbers, 2]
     bytes_taken: Annotated[Numbers, 2]

@@ -372,7 +372,7 @@ def takes_input(core: CheckedCore, thread: int, fifo: int, count: int) -> None:
     for number in range(
         max(known.descriptors[fifo] - clocks.DESCRIPTORS, 0), known.descriptors[fifo]
     ):
-        issued = known.inputs[fifo, number % clocks.DESCRIPTORS]
+        issued = known.inputs[fifo * clocks.DESCRIPTORS + number % clocks.DESCRIPTORS]
         if issued.begin < known.bytes_taken[fifo] <= issued.end:
             clocks.learn(known, thread, issued.epoch, issued.version)
             return
@@ -385,7 +385,8 @@ def descriptor_issued(core: Any, tag: int, size: int) -> None:
         return
     fifo = InputFifo.PARAMETERS if tag == DescriptorTag.PARAMETERS else InputFifo.ACTIVATIONS
     known = core.clocks
-    issued = known.inputs[fifo, known.descriptors[fifo] % clocks.DESCRIPTORS]
+    number = known.descriptors[fifo] % clocks.DESCRIPTORS
+    issued = known.inputs[fifo * clocks.DESCRIPTORS + number]
     known.descriptors[fifo] += 1
     issued.begin = known.bytes_issued[fifo]
     known.bytes_issued[fifo] += size

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple, cast
 
+import pytest
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.isa.codes import DescriptorTag, InputFifo, TileFlag
 from darwinn_sim.kernel import clocks, order, state
 from darwinn_sim.kernel.compiled import compiled
 from darwinn_sim.kernel.structure import Record, Records
@@ -43,7 +44,7 @@ class What(IntEnum):
     IDLE = 7
 
 
-_WAIT, _EXACT, _COUNT, _TURN, _LOAD, _SEND, _TAKE, _IDLE = (int(each) for each in What)
+_WAIT, _EXACT, _COUNT, _PASS, _LOAD, _SEND, _TAKE, _IDLE = (int(each) for each in What)
 
 
 class Step(NamedTuple):
@@ -86,7 +87,7 @@ def perform(core: order.CheckedCore, tiles: Records[state.Tile], events: Records
                 known.flags[where].exact = clocks.now(known, thread)
         elif what == _COUNT:
             order.count(known, thread, where, number)
-        elif what == _TURN:
+        elif what == _PASS:
             order.passes_token(core, thread, 0, 0)
         elif what == _LOAD:
             order.load(known, thread, where, number)
@@ -261,20 +262,86 @@ def test_a_system_without_doubts_ends_in_every_order() -> None:
     assert min(_found["none"], _found["may stand still"], _found["doubted"]) >= 40, _found
 
 
-def test_each_thing_that_may_be_passed() -> None:
-    """By hand: what may stand still, and what orders it."""
-    turn, wait = Step(What.TURN, 2, 1), Step(What.WAIT, 0, 1)
-    exact = (Step(What.EXACT, 2, 1),)
-    count = Step(What.COUNT, 0, 1)
-    passed: System = ((turn, turn), (), (), exact)
-    kept: System = ((turn, wait, turn), (), (), (*exact, count))
-    reset: System = ((count,), (wait,), (), (wait, Step(What.LOAD, 0, 0)))
-    wraps: System = ((Step(What.COUNT, 0, 30_000),) * 2, (wait,), (), ())
-    for system, going, stands in [
-        (passed, (0, 3, 0), True),
-        (kept, (0, 3, 3, 0, 0), False),
-        (reset, (0, 1, 3, 3), True),
-        (wraps, (0, 1, 0), True),
-    ]:
-        assert can_stand_still(system) is stands
-        assert bool(doubts(system, going)) is stands
+_TURN, _WAITS, _SEES = Step(What.TURN, 2, 1), Step(What.WAIT, 0, 1), Step(What.EXACT, 2, 1)
+_ONE, _MANY = Step(What.COUNT, 0, 1), Step(What.COUNT, 0, 30_000)
+_LOADS = Step(What.LOAD, 0, 0)
+_IDLES = (Step(What.IDLE, 0), Step(What.IDLE, 2))
+
+
+@pytest.mark.parametrize(
+    ("system", "going", "stands"),
+    [
+        pytest.param(
+            ((_TURN, _TURN), (), (), (_SEES,)),
+            (0, 3, 0),
+            True,
+            id="a turn more than a fence awaits",
+        ),
+        pytest.param(
+            ((_TURN, _WAITS, _TURN), (), (), (_SEES, _ONE)),
+            (0, 3, 3, 0, 0),
+            False,
+            id="a turn that waits for the fence",
+        ),
+        pytest.param(
+            ((_TURN, _WAITS, _TURN), (_ONE,), (), (_SEES, _ONE)),
+            (0, 3, 3, 0, 0, 1),
+            True,
+            id="a turn that waits for the fence, or for another that counts",
+        ),
+        pytest.param(
+            (
+                (_TURN, Step(What.WAIT, 0, 40_000), _TURN),
+                (),
+                (),
+                (_SEES, _MANY, Step(What.COUNT, 0, 10_000)),
+            ),
+            (0, 3, 3, 3, 0, 0),
+            True,
+            id="a count so far ahead that it has been reached",
+        ),
+        pytest.param(
+            ((_MANY, _MANY), (_WAITS,), (), ()),
+            (0, 1, 0),
+            True,
+            id="a flag that goes on beyond its wait",
+        ),
+        pytest.param(
+            ((_ONE, _MANY, _MANY), (_WAITS,), (), ()),
+            (0, 1, 0, 0),
+            True,
+            id="a flag that goes on long after its wait",
+        ),
+        pytest.param(
+            ((_WAITS,), (_WAITS,), (_WAITS,), (_ONE, *_IDLES, _LOADS)),
+            (3, 0, 1, 2, 3, 3, 3),
+            True,
+            id="a load for which one of three has to wait",
+        ),
+        pytest.param(
+            ((_ONE,), (_WAITS,), (), (_WAITS, _LOADS)),
+            (0, 1, 3, 3),
+            True,
+            id="a load before a wait",
+        ),
+    ],
+)
+def test_what_may_be_passed(system: System, going: tuple[int, ...], stands: bool) -> None:
+    assert can_stand_still(system) is stands
+    assert bool(doubts(system, going)) is stands
+
+
+@compiled
+def take_input(core: order.CheckedCore, thread: int) -> None:
+    """Two descriptors of 8 bytes are issued, the second later; 8 bytes are taken."""
+    for _ in range(2):
+        order.descriptor_issued(core, DescriptorTag.INPUT, 8)
+    order.takes_input(core, thread, InputFifo.ACTIVATIONS, 8)
+
+
+def test_who_takes_input_knows_of_the_descriptor_that_brought_it() -> None:
+    core = cast("Records[order.CheckedCore]", order.new_core())
+    first = int(core["clocks"]["clock"][0, clocks.CORE])
+    take_input(core[0], clocks.FIRST_SCALAR_UNIT)
+    known = core["clocks"]["known"][0, clocks.FIRST_SCALAR_UNIT, clocks.CORE]
+    assert int(known) == first
