@@ -68,7 +68,7 @@ def weakened(
 
 
 @seed(5)
-@settings(max_examples=70, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(
     st.one_of(programs(), counted_turns().map(lambda drawn: [*FROM_RESET, *drawn])),
     st.integers(0, 100),
