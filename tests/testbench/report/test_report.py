@@ -135,7 +135,7 @@ def test_junit_has_a_case_for_each_row() -> None:
     }
     failure = suite.find("testcase/failure")
     assert failure is not None
-    assert failure.get("message") == "why 3"
+    assert failure.get("message") == "why 4"
     ran = suite.find("testcase/system-out")
     assert ran is not None
     assert ran.text == "why 0"
