@@ -94,7 +94,8 @@ def test_each_model_is_a_row_and_every_other_file_is_named(
     }
     assert first["verdicts"] == {"proved": 1, "ran": 3, "bad-input": 1}
     assert (
-        first["message"] == "5 rows of 4 files: 1 proved, 3 ran, 1 bad-input; 5 other files left out"
+        first["message"]
+        == "5 rows of 4 files: 1 proved, 3 ran, 1 bad-input; 5 other files left out"
     )
 
     text = html.read_text()
