@@ -25,12 +25,14 @@ from darwinn_formats.files import digest_of_sources
 
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.kernel.compiled import CACHES
-from darwinn_sim.kernel.private_files import Unusable, check_folder, read_whole, write_whole
-from darwinn_sim.kernel.pruning import prune, used
+from darwinn_sim.kernel.private_pickles import dump, load
+from darwinn_sim.kernel.pruning import prune
 from darwinn_sim.lifting.program import LiftedProgram
 
 LEAST_PRODUCTS = 1 << 26
 """Products of an input from which on a program is kept: below, it is lifted in a second or so."""
+
+_NAME = "lifted program"
 
 _log = logging.getLogger(__name__)
 
@@ -38,21 +40,15 @@ _log = logging.getLogger(__name__)
 def kept(accelerator: Accelerator, executable: Executable) -> LiftedProgram | None:
     """What was lifted of ``executable`` on a chip that held what this one holds; None if nothing
     was, or it cannot be read."""
-    path, device = _path(executable), accelerator.chip
-    try:
-        check_folder(path.parent)
-        program = pickle.loads(read_whole(path))
-        fits = isinstance(program, LiftedProgram) and program.foundation.holds(
+    device = accelerator.chip
+
+    def fits(found: object) -> bool:
+        return isinstance(found, LiftedProgram) and found.foundation.holds(
             device.tiles, device.core_array
         )
-    except FileNotFoundError:
-        return None
-    except Exception as error:
-        # What is no pickle of ours may raise anything.
-        _log.warning("lifted program: %s: %s; it is lifted again", type(error).__name__, error)
-        return None
-    used(path.parent)
-    return program if fits else None
+
+    program: LiftedProgram | None = load(_path(executable), fits, _NAME, "lifted")
+    return program
 
 
 def keep(executable: Executable, program: LiftedProgram) -> None:
@@ -60,13 +56,8 @@ def keep(executable: Executable, program: LiftedProgram) -> None:
     if program.products < LEAST_PRODUCTS:
         return
     path = _path(executable)
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_folder(path.parent)
-        write_whole(path, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
+    if dump(path, program, _NAME):
         prune(path.parent.parent)
-    except (OSError, Unusable) as error:
-        _log.warning("lifted program: %s; it is not kept", error)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ that of the folder, of which state of the sources. What cannot be read is judged
 from __future__ import annotations
 
 import hashlib
-import logging
 import pickle
 import sysconfig
 from functools import cache
@@ -20,8 +19,8 @@ import darwinn_sim
 import numpy as np
 from darwinn_formats.files import digest_of_sources
 from darwinn_sim.kernel.compiled import CACHES
-from darwinn_sim.kernel.private_files import Unusable, check_folder, read_whole, write_whole
-from darwinn_sim.kernel.pruning import prune, used
+from darwinn_sim.kernel.private_pickles import dump, load
+from darwinn_sim.kernel.pruning import prune
 
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.version import __version__
@@ -31,39 +30,24 @@ _T = TypeVar("_T")
 folder = CACHES
 """Where they are kept, in a folder for each state of the sources."""
 
-_log = logging.getLogger(__name__)
+_NAME = "judgement"
 
 
 def kept(path: Path | None, kind: type[_T]) -> _T | None:
     """What was judged; None if nothing was, or it cannot be read."""
     if path is None:
         return None
-    try:
-        check_folder(path.parent)
-        judged = pickle.loads(read_whole(path))
-    except FileNotFoundError:
-        return None
-    except Exception as error:
-        # What is no pickle of ours may raise anything.
-        _log.warning("judgement: %s: %s; it is judged again", type(error).__name__, error)
-        return None
-    used(path.parent)
-    return judged if isinstance(judged, kind) else None
+    found: _T | None = load(path, lambda each: isinstance(each, kind), _NAME, "judged")
+    return found
 
 
 def keep(path: Path | None, judged: object) -> None:
     """Keep what was judged, in place of what is there of the same."""
     if path is None:
         return
-    try:
-        is_new = not path.parent.is_dir()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_folder(path.parent)
-        write_whole(path, pickle.dumps(judged, pickle.HIGHEST_PROTOCOL))
-        if is_new:
-            prune(path.parent.parent)
-    except (OSError, Unusable) as error:
-        _log.warning("judgement: %s; it is not kept", error)
+    is_new = not path.parent.is_dir()
+    if dump(path, judged, _NAME) and is_new:
+        prune(path.parent.parent)
 
 
 def path_of(kind: str, *subjects: object) -> Path:
