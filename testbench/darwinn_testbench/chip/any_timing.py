@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from darwinn_sim.accelerator import Accelerator, AnyInput, compile_kernels
+from darwinn_sim.accelerator import AnyInput, compile_kernels
 from darwinn_sim.errors import SimulationError, UninitialisedRead
 from darwinn_sim.host.output_check import Elements, differing_output
 from darwinn_sim.machine.hazards import Hazard
@@ -44,7 +44,7 @@ _WHERE_IT_MATTERS = "for an address, a branch or a descriptor"
 
 @dataclass(frozen=True)
 class Judged:
-    """What was found of each chip, in the order of :func:`accelerators_of`.
+    """What was found of each chip, in the order of :attr:`Pipeline.accelerators`.
 
     ``only`` names what holds for the inputs of an ordinary run, and maybe for no others.
     ``depends`` says where the program goes another way with other inputs: then nothing has been
@@ -70,12 +70,12 @@ def judge(pipeline: Pipeline, progress: ProgressCallback = silent) -> Judged:
     progress("hazards: kernels of their own are compiled, once", 0, 1)
     compile_kernels()
     compile_kernels(hazards=True)
-    with _as_they_were(pipeline):
+    with as_they_were(pipeline):
         return _judge(pipeline, progress)
 
 
 def _judge(pipeline: Pipeline, progress: ProgressCallback) -> Judged:
-    chips = accelerators_of(pipeline)
+    chips = pipeline.accelerators
     progress("hazards: looking at the program, once", 0, 2)
     try:
         with _arbitrary(pipeline, _CONTENTS, hazards=True):
@@ -106,10 +106,10 @@ def _judge(pipeline: Pipeline, progress: ProgressCallback) -> Judged:
 
 def _undecided(pipeline: Pipeline, error: UninitialisedRead) -> Judged:
     """The program uses data, or what nothing has written, to find its way."""
-    uses = [each.unwritten for each in accelerators_of(pipeline) if each.unwritten is not None]
+    uses = [each.unwritten for each in pipeline.accelerators if each.unwritten is not None]
     read = _unwritten_read(pipeline)
     if read is not None:
-        nothing = tuple(Found() for _ in accelerators_of(pipeline))
+        nothing = tuple(Found() for _ in pipeline.accelerators)
         return Judged(_with(nothing, *read))
     where = uses[0].second if uses else one_line(error)
     return Judged(depends=f"{where} uses what follows from the input {_WHERE_IT_MATTERS}")
@@ -131,10 +131,10 @@ def _first_difference(pipeline: Pipeline, first: Sequence[dict[str, bytes]]) -> 
 def _unwritten_read(pipeline: Pipeline) -> tuple[int, Hazard] | None:
     """The read of what nothing has written that ends ordinary inferences in strict mode, and the
     number of its chip; None if none does."""
-    chips = accelerators_of(pipeline)
+    chips = pipeline.accelerators
     for chip in chips:
         chip.unwritten, chip.hazards, chip.strict = None, True, True
-    power_up(pipeline)
+    pipeline.power_up()
     try:
         for kind in range(len(InputKind)):
             for _ in _outputs(pipeline, kind):
@@ -157,11 +157,11 @@ def _with(found: Sequence[Found], number: int, read: Hazard) -> tuple[Found, ...
 
 @contextmanager
 def _arbitrary(pipeline: Pipeline, contents: int, *, hazards: bool) -> Iterator[None]:
-    chips = accelerators_of(pipeline)
+    chips = pipeline.accelerators
     for chip in chips:
         chip.hazards, chip.any_input, chip.strict = hazards, AnyInput(_INPUTS, contents), False
         chip.unwritten = None
-    power_up(pipeline)
+    pipeline.power_up()
     try:
         yield
     finally:
@@ -170,15 +170,16 @@ def _arbitrary(pipeline: Pipeline, contents: int, *, hazards: bool) -> Iterator[
 
 
 @contextmanager
-def _as_they_were(pipeline: Pipeline) -> Iterator[None]:
-    chips = accelerators_of(pipeline)
+def as_they_were(pipeline: Pipeline) -> Iterator[None]:
+    """The chips are as strict afterwards as they are now, and powered up."""
+    chips = pipeline.accelerators
     before = [chip.strict for chip in chips]
     try:
         yield
     finally:
         for chip, strict in zip(chips, before, strict=True):
             chip.strict = strict
-        power_up(pipeline)
+        pipeline.power_up()
 
 
 def _outputs(pipeline: Pipeline, kind: int = 0) -> Iterator[dict[str, bytes]]:
@@ -187,22 +188,9 @@ def _outputs(pipeline: Pipeline, kind: int = 0) -> Iterator[dict[str, bytes]]:
     for _ in range(_ROUNDS):
         for session, tensors in zip(pipeline.sessions, inputs, strict=True):
             yield session.infer(tensors).result.outputs
-        if max(each.found_hazards().used for each in accelerators_of(pipeline)) > ENOUGH:
+        if max(each.found_hazards().used for each in pipeline.accelerators) > ENOUGH:
             return
 
 
 def _some_inputs(session: Session, kind: int) -> TensorMap:
     return choose_inputs(None, session.ports, seed=0, runs=len(InputKind))[kind]
-
-
-def power_up(pipeline: Pipeline) -> None:
-    """Power all chips up; variables have their first value."""
-    for accelerator in accelerators_of(pipeline):
-        accelerator.power_up()
-    for segment in pipeline.segments:
-        segment.reset_states()
-
-
-def accelerators_of(pipeline: Pipeline) -> list[Accelerator]:
-    """The chips, of which models may share one."""
-    return list({id(each.accelerator): each.accelerator for each in pipeline.sessions}.values())

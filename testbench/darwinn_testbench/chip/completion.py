@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from darwinn_formats.brief import brief
-from darwinn_sim.accelerator import Accelerator, compile_kernels
+from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.completion import Doubt
 
 from darwinn_testbench.chip import kept
+from darwinn_testbench.chip.any_timing import as_they_were
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.report import Verdict, one_line
@@ -88,7 +89,7 @@ def _asked_of(
 def _doubts(pipeline: Pipeline) -> Iterator[Doubt]:
     """What each chip doubts; of several with the names of files."""
     files: dict[int, str] = {id(each.accelerator): each.file for each in pipeline.sessions}
-    for accelerator in _accelerators(pipeline):
+    for accelerator in pipeline.accelerators:
         for doubt in accelerator.found_completion().doubts:
             name = files[id(accelerator)] if len(set(files.values())) > 1 else ""
             yield replace(doubt, file=name)
@@ -98,24 +99,13 @@ def _doubts(pipeline: Pipeline) -> Iterator[Doubt]:
 def _asked(pipeline: Pipeline) -> Iterator[None]:
     """The chips, powered up to be asked, and again as they are otherwise. Words of the tiles count
     as unwritten meanwhile, which strict mode would refuse in an output."""
-    accelerators = _accelerators(pipeline)
-    strict = [each.strict for each in accelerators]
-    _power_up(pipeline, [False] * len(strict), asked=True)
-    try:
-        yield
-    finally:
-        _power_up(pipeline, strict, asked=False)
-
-
-def _power_up(pipeline: Pipeline, strict: Sequence[bool], *, asked: bool) -> None:
-    for accelerator, is_strict in zip(_accelerators(pipeline), strict, strict=True):
-        accelerator.hazards = accelerator.completion = asked
-        accelerator.strict = is_strict
-        accelerator.power_up()
-    for segment in pipeline.segments:
-        segment.reset_states()
-
-
-def _accelerators(pipeline: Pipeline) -> list[Accelerator]:
-    """The chips, of which models may share one."""
-    return list({id(each.accelerator): each.accelerator for each in pipeline.sessions}.values())
+    chips = pipeline.accelerators
+    with as_they_were(pipeline):
+        for chip in chips:
+            chip.hazards, chip.completion, chip.strict = True, True, False
+        pipeline.power_up()
+        try:
+            yield
+        finally:
+            for chip in chips:
+                chip.hazards = chip.completion = False

@@ -55,6 +55,9 @@ from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.remarked import remarked
 from darwinn_testbench.report.result import PYTHON_ONLY
 
+_Again = Schedules | Hazards | Completion
+"""What comes of inferences that are made again."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TensorOutputRow(Row):
@@ -172,7 +175,7 @@ def run(
     stopped, cpu_seconds = False, 0.0
     used: int | None = None
     done: list[Inferred] = []
-    again: list[Schedules | Hazards | Completion] = []
+    again: list[_Again] = []
     judges = hazards is not False and until is None
     fault: SimulationError | None = None
     start = seed if schedule_seed is None else schedule_seed
@@ -277,8 +280,6 @@ def _why_not(hazards: bool | None, fault: SimulationError | None) -> Hazards:
         return LEFT_OUT
     return STOPPED if fault is None else AFTER_A_FAULT
 
-
-_Again = Schedules | Hazards | Completion
 
 _FIGURES = {Schedules: "schedules", Hazards: "hazards", Completion: "completion"}
 """What inferences that were made again are called in the figures."""

@@ -20,14 +20,7 @@ from darwinn_sim.machine.hazards import Hazard
 from darwinn_sim.machine.hazards import Hazards as Found
 
 from darwinn_testbench.chip import kept
-from darwinn_testbench.chip.any_timing import (
-    ENOUGH,
-    TOO_LONG,
-    Judged,
-    accelerators_of,
-    judge,
-    power_up,
-)
+from darwinn_testbench.chip.any_timing import ENOUGH, TOO_LONG, Judged, judge
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.report import Verdict, counted, one_line
@@ -214,7 +207,7 @@ def _of_given(
 
 def _found(pipeline: Pipeline) -> list[Found]:
     """What each chip has found since it was powered up."""
-    return [accelerator.found_hazards() for accelerator in accelerators_of(pipeline)]
+    return [accelerator.found_hazards() for accelerator in pipeline.accelerators]
 
 
 def _named(pipeline: Pipeline, found: Sequence[Found]) -> list[Found]:
@@ -243,9 +236,9 @@ def _each_once(found: Sequence[Sequence[Sequence[Hazard]]]) -> tuple[Hazard, ...
 
 
 def _look(pipeline: Pipeline, *, hazards: bool) -> None:
-    for accelerator in accelerators_of(pipeline):
+    for accelerator in pipeline.accelerators:
         accelerator.hazards = hazards
-    power_up(pipeline)
+    pipeline.power_up()
 
 
 def _files(pipeline: Pipeline) -> list[str]:

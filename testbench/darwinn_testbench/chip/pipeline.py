@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Protocol
 
+from darwinn_sim.accelerator import Accelerator
+
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.errors import InputError
@@ -84,6 +86,18 @@ class Pipeline:
     def sessions(self) -> tuple[Session, ...]:
         """The models on chips of all segments, in their order."""
         return tuple(session for segment in self.segments for session in segment.sessions)
+
+    @property
+    def accelerators(self) -> list[Accelerator]:
+        """The chips, of which models may share one."""
+        return list({id(each.accelerator): each.accelerator for each in self.sessions}.values())
+
+    def power_up(self) -> None:
+        """Power all chips up; variables have their first value."""
+        for accelerator in self.accelerators:
+            accelerator.power_up()
+        for segment in self.segments:
+            segment.reset_states()
 
     @property
     def ports(self) -> tuple[TensorPort, ...]:

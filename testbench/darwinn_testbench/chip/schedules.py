@@ -139,11 +139,9 @@ def check_schedules(
 
 
 def _power_up(pipeline: Pipeline, schedule: int | None) -> None:
-    for session in pipeline.sessions:
-        session.accelerator.schedule = schedule
-        session.accelerator.power_up()
-    for segment in pipeline.segments:
-        segment.reset_states()
+    for accelerator in pipeline.accelerators:
+        accelerator.schedule = schedule
+    pipeline.power_up()
 
 
 def _difference(pipeline: Pipeline, done: Sequence[Inferred], schedule: int) -> Difference | None:
