@@ -59,7 +59,8 @@ JUDGES = (
     Judge("--no-proof --layers", {"proof": False, "layers": True, "runs": 5}),
     Judge("--no-proof --schedules", {"proof": False, "schedules": 5, "runs": 5}),
 )
-"""Who is asked of every fault, the default verification first. A line here is a column."""
+"""Each of these judges every fault, the default verification first; the table has a column for
+each."""
 
 SAMPLE = "sample convolution"
 MODELS = (
@@ -72,7 +73,7 @@ out."""
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a fault: what is known of it, why, and what each judge's verdict was."""
+    """A judged fault: it has what is known of the fault, why, and the verdict of each judge."""
 
     model: str
     kind: str
@@ -93,7 +94,7 @@ class Outcome:
 
     @property
     def remark(self) -> str:
-        """What a reader has to look at; empty of all others."""
+        """The reason why a reader has to look at this fault; empty where there is none."""
         if self.contradicts:
             return "CONTRADICTION"
         if self.known is Truth.EQUIVALENT and self.found_by:
@@ -102,7 +103,7 @@ class Outcome:
 
     @property
     def counted(self) -> Truth:
-        """What it counts as: what a judge finds is different."""
+        """The fault counts as this: one that a judge finds is different."""
         found = self.known is Truth.UNDECIDED and self.found_by
         return Truth.DIFFERENT if found else self.known
 
@@ -122,7 +123,7 @@ class Model:
             self.reason = f"the program is not lifted: {error}"
 
     def known(self, fault: Fault) -> tuple[Truth, str]:
-        """What is known of a fault without any judge."""
+        """The equivalence that arguments and inputs show of a fault, without any judge."""
         if self.right is None:
             return Truth.UNDECIDED, self.reason
         return truth(self.right, faulty(self.bound.compiled, fault))
@@ -137,7 +138,7 @@ class Model:
         return report.verdict, any(row.verdict.failed for row in report.rows)
 
     def outcome(self, fault: Fault) -> Outcome:
-        """What comes of a fault."""
+        """Every judge verifies a fault: this is the outcome."""
         begin = time.process_time()
         known, why = self.known(fault)
         asked = {judge.name: self.judge(fault, judge) for judge in JUDGES}
@@ -180,7 +181,7 @@ def outcomes(
     seed: int,
     seconds: float | None,
 ) -> Iterator[Outcome]:
-    """What comes of all faults, as far as there is time."""
+    """The outcomes of all faults, as far as there is time."""
     end = None if seconds is None else time.monotonic() + seconds
     for name, (path, reference) in models.items():
         model = Model(name, path, reference)
@@ -207,7 +208,7 @@ def table(found: Sequence[Outcome]) -> list[str]:
 
 
 def arguments_of(found: Sequence[Outcome]) -> list[str]:
-    """Of each argument and kind, how many faults it decides."""
+    """How many faults each argument decides, by kind."""
     equivalent = [each for each in found if each.known is Truth.EQUIVALENT]
     counts = Counter((part, each.kind) for each in equivalent for part in each.why.split("; "))
     return [

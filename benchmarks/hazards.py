@@ -1,4 +1,4 @@
-"""What looking for hazards costs: processor time of a `verify`, and memory.
+"""The cost of looking for hazards: processor time of a `verify`, and memory.
 
     python -m benchmarks.hazards [FILE ...] [--repeat N] [--json]
 
@@ -61,7 +61,8 @@ class Cost(NamedTuple):
 
     @property
     def times(self) -> float:
-        """What has been kept costs so many times a plain one, beyond what does not count."""
+        """How many times a plain `verify` one with a kept judgement takes, beyond what does not
+        count."""
         return max(self.kept_seconds - _SMALL, 0.0) / self.plain_seconds
 
     def __str__(self) -> str:

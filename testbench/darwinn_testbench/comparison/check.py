@@ -206,8 +206,8 @@ class Check(ABC):
         )
 
     def _strongest(self, decided: Verdict | None) -> Verdict | None:
-        """PROVED where function and order are proved of all that was judged; NOT_PROVED where that
-        is required and not so."""
+        """PROVED where function, order and end are proved of all that was judged; NOT_PROVED where
+        that is required and not so."""
         whole = decided if decided is not None else worst(row.verdict for row in self.rows)
         if whole is Verdict.PASS and self._is_proved:
             return Verdict.PROVED

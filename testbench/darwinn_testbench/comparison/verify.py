@@ -105,8 +105,8 @@ def verify(
         schedule_seed: seed of the first of them, the next has one more; by default ``seed``.
         proof: prove that a compiled model is the same function of its inputs as a ``.tflite``
             reference, for every input (``proof.verdict.Proof``, in the figures under ``proof``); an
-            element that is another function is a MISMATCH. With no hazard either the verdict is
-            PROVED.
+            element that is another function is a MISMATCH. Where there is no hazard either, and the
+            program cannot deadlock, the verdict is PROVED.
         require_proof: anything less than PROVED fails (NOT_PROVED, where nothing else is wrong).
         anyway: compare with a ``.tflite`` reference even if it is not the model before compilation;
             the figures then say under ``warnings`` what differs.
