@@ -1,12 +1,14 @@
-"""The browser that looks at pages; tasks of many files without processes of their own."""
+"""The browser that looks at pages; judgements apart; tasks of many files in one process."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from darwinn_testbench.chip import kept
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +37,15 @@ def browser() -> Iterator[Any]:
     with webdriver.Chrome(options=options, service=service) as opened:
         opened.set_page_load_timeout(60)
         yield opened
+
+
+@pytest.fixture
+def nothing_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of judgements: a new one, so that nothing is known from before."""
+    folder = tmp_path / "judgements"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setattr(kept, "folder", folder)
+    return folder
 
 
 @pytest.fixture

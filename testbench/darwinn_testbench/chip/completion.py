@@ -61,9 +61,10 @@ def check_completion(
     and after, if they are asked.
     """
     begin = time.perf_counter()
-    path = kept.path_of_models("completion", pipeline)
+    some = done[:_INFERENCES]
+    path = kept.path_of_models(f"completion{len(some)}", pipeline)
     known = kept.kept(path, Completion)
-    found = known or _asked_of(pipeline, done[:_INFERENCES], progress)
+    found = known or _asked_of(pipeline, some, progress)
     if known is None and not found.fault:
         kept.keep(path, found)
     return replace(found, seconds=time.perf_counter() - begin)

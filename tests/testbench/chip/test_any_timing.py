@@ -13,7 +13,7 @@ from averaging_program import RESULT_BYTE, ROW, TILE, Operation, line, watch
 from darwinn_formats.darwinn import Package, dump, load
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.kernel.private_files import write_whole
-from darwinn_testbench.chip import any_timing, hazards, kept
+from darwinn_testbench.chip import any_timing, hazards
 from darwinn_testbench.chip.any_timing import Judged, judge
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.hazards import Hazards, Judgement
@@ -28,11 +28,7 @@ from program_faults import Change, Kind, Mutation, mutated_model, programs_of
 ZEROS = {"image": np.zeros((1, sample.INPUT_BYTES), np.uint8)}
 
 
-@pytest.fixture(autouse=True)
-def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing is kept from test to test."""
-    monkeypatch.setattr(kept, "folder", tmp_path / "caches")
-    return tmp_path / "caches"
+pytestmark = pytest.mark.usefixtures("nothing_judged")
 
 
 def pipeline_of(file: bytes) -> Pipeline:
@@ -163,19 +159,19 @@ def by_its_input() -> bytes:
     )
 
 
-def test_where_data_decide_the_inputs_are_judged(kept_here: Path) -> None:
+def test_where_data_decide_the_inputs_are_judged(nothing_judged: Path) -> None:
     found = run(by_its_input(), runs=2).figures["hazards"]
     assert (found.inferences, found.every_input, found.fault) == (2, False, "")
     (text,) = found.only
     assert text.startswith("Scalar at pc ") and "follows from the input" in text
-    assert not list(kept_here.rglob("order.*"))
+    assert not list(nothing_judged.rglob("order.*"))
 
 
-def test_what_was_judged_is_kept(kept_here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_judged_is_kept(nothing_judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))
     first = run(file).figures["hazards"]
     assert first.judged is Judgement.JUDGED and len(first.found) == 1
-    (path,) = kept_here.rglob("order.*")
+    (path,) = nothing_judged.rglob("order.*")
     assert path.stat().st_mode & 0o77 == 0 and path.parent.stat().st_mode & 0o77 == 0
 
     def judged_again(*arguments: object) -> Judged:
@@ -190,10 +186,10 @@ def test_what_was_judged_is_kept(kept_here: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("damage", ["bytes", "writable", "pickle"])
 def test_what_cannot_be_trusted_is_judged_again(
-    damage: str, kept_here: Path, caplog: pytest.LogCaptureFixture
+    damage: str, nothing_judged: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run(sample.package())
-    (path,) = kept_here.rglob("order.*")
+    (path,) = nothing_judged.rglob("order.*")
     if damage == "writable":
         path.chmod(0o666)
     elif damage == "bytes":

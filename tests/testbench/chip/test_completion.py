@@ -22,6 +22,9 @@ _COUNTS = {"partial_sum_producer_increment": 1}
 _LOADS = ("TileFence", {"tiles": 1 << sample.TILE, "reset_flags": 1 << 2})
 
 
+pytestmark = pytest.mark.usefixtures("nothing_judged")
+
+
 def doubtful() -> bytes:
     """A fence loads flag 2 while the tensor unit may count it."""
     program = list(sample.changed("TensorSum", **_COUNTS))

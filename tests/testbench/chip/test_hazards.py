@@ -11,7 +11,7 @@ import pytest
 from darwinn_formats.darwinn import Package, dump, load
 from darwinn_sim.kernel import clocks
 from darwinn_sim.machine.examine import StopPoint
-from darwinn_testbench.chip import hazards, kept
+from darwinn_testbench.chip import hazards
 from darwinn_testbench.chip.any_timing import Judged
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.hazards import Hazards, Judgement, hazard_lines
@@ -24,11 +24,7 @@ from darwinn_testbench.regression.run import regress
 from darwinn_testbench.report import Report, Verdict
 from program_faults import Change, Kind, Mutation, mutated_model, programs_of
 
-
-@pytest.fixture(autouse=True)
-def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is kept from test to test."""
-    monkeypatch.setattr(kept, "folder", tmp_path / "caches")
+pytestmark = pytest.mark.usefixtures("nothing_judged")
 
 
 HAZARDOUS = sample.package(sample.changed("RingInfeed", watcher_stride=[0, 0]))

@@ -19,7 +19,7 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.layers.check import Finding, TensorRow
-from darwinn_testbench.report import Verdict
+from darwinn_testbench.report import Report, Verdict
 
 RUNS = 2
 SMALL = "mobilenet_v1_0.25_128_quant"
@@ -32,7 +32,9 @@ class Expected:
 
     ``equal`` tensors of ``elements`` bytes in all are right on every byte. ``absent`` are not in
     the tiles, each with the reason. ``passes`` is the number of layers of those that are not done
-    in one: 0 where only the scalar core or moves give them.
+    in one: 0 where only the scalar core or moves give them. ``sampled`` are the operators that no
+    rule proves, and why; ``partly`` says that the model ends in operators of the CPU, which are
+    sampled too.
     """
 
     equal: int
@@ -40,12 +42,16 @@ class Expected:
     absent: Mapping[int, str] = field(default_factory=dict)
     passes: Mapping[int, int] = field(default_factory=dict)
     uncompiled: str = ""
+    sampled: str = ""
+    partly: bool = False
 
 
 GIVEN = "as they are given"
 HOST = "left to the host"
 MOVED = "moves bytes to where"
 FUSED = "is fused into"
+STATES = "keeps states"
+SCALAR = "the scalar core computes the softmax"
 NOT_OF_THE_EXECUTABLE = (GIVEN, HOST)
 """Reasons of operators that compute nothing on the chip: another name for the bytes of the input,
 or something that the compiler left to the host."""
@@ -58,15 +64,15 @@ MODELS: Mapping[str, Expected] = {
     "bright_16x16": Expected(4, 260, {4: GIVEN, 5: GIVEN}),
     "bright_64x64": Expected(4, 4100, {4: GIVEN, 5: GIVEN}),
     "color_red_64x64": Expected(6, 12292, {6: GIVEN}),
-    "keras_lstm_mnist_ptq": Expected(6, 1934),
+    "keras_lstm_mnist_ptq": Expected(6, 1934, sampled=STATES),
     SMALL: Expected(31, 414907),
-    f"{SMALL}_2019": Expected(31, 414907, passes={87: 0}),
+    f"{SMALL}_2019": Expected(31, 414907, passes={87: 0}, sampled=SCALAR),
     f"{SMALL}_cocompiled_with_3quant": Expected(31, 414907, uncompiled=SMALL),
     f"{SMALL}_cocompiled_with_{MIDDLE}": Expected(31, 414907, uncompiled=SMALL),
     MIDDLE: Expected(31, 1289915),
     f"{MIDDLE}_cocompiled_with_{SMALL}": Expected(31, 1289915, uncompiled=MIDDLE),
     "mobilenet_v1_1.0_224_quant_embedding_extractor": Expected(28, 5043712),
-    "mobilenet_v2_1.0_224_quant": Expected(66, 6898779, passes={12: 0}),
+    "mobilenet_v2_1.0_224_quant": Expected(66, 6898779, passes={12: 0}, sampled=SCALAR),
     "posenet_mobilenet_v1_075_353_481_16_quant_decoder": Expected(
         35,
         14011494,
@@ -78,6 +84,7 @@ MODELS: Mapping[str, Expected] = {
         21664508,
         dict.fromkeys((176, 177, 178, 180, 182, 183, 184, 185), HOST),
         {66: 2, 68: 2, 70: 2},
+        partly=True,
     ),
     "deeplab_mobilenet_edgetpu_slim_cityscapes_quant": Expected(
         79,
@@ -107,7 +114,7 @@ def compiled(corpus: Path, name: str) -> Path:
 def test_every_byte_of_every_layer_equals_the_oracle(corpus: Path, name: str) -> None:
     uncompiled = corpus / "tflite" / f"{MODELS[name].uncompiled or name}.tflite"
     report = verify(compiled(corpus, name), uncompiled, runs=RUNS, seed=2, layers=True)
-    assert report.verdict is Verdict.PROVED, report.message
+    check_verdict(report, MODELS[name])
     check_outputs(report.rows)
     tensors: list[TensorRow] = report.figures["tensors"]
     runs = [[row for row in tensors if row.run == run] for run in range(RUNS)]
@@ -119,6 +126,16 @@ def test_every_byte_of_every_layer_equals_the_oracle(corpus: Path, name: str) ->
     if name.startswith(SMALL):
         check_smallest_mobilenet(runs[0])
     print(f"\n{name}: {MODELS[name].equal} tensors, {MODELS[name].elements} bytes equal")
+
+
+def check_verdict(report: Report[OutputRow], expected: Expected) -> None:
+    whole = not (expected.sampled or expected.partly)
+    assert report.verdict is (Verdict.PROVED if whole else Verdict.PASS), report.message
+    proof = report.figures["proof"]
+    assert proof.refuted == ()
+    reasons = {each.reason for each in proof.sampled} | {proof.reason} - {""}
+    assert len(reasons) == bool(expected.sampled), reasons
+    assert all(expected.sampled in reason for reason in reasons)
 
 
 def check_outputs(rows: Sequence[OutputRow]) -> None:

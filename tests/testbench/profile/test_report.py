@@ -76,7 +76,7 @@ def test_a_reader_sees_the_verdict_and_every_section(pages: Path, browser: Any) 
     assert browser.title == "right_edgetpu.tflite"
     verdict = browser.find_element("id", "verdict")
     assert verdict.is_displayed()
-    assert verdict.text == "pass"
+    assert verdict.text == "proved"
     assert "26, 127, 55" in verdict.value_of_css_property("background-color")
     assert "equal the chip arithmetic on every byte" in browser.find_element("id", "summary").text
     headings = browser.find_elements("tag name", "h2")

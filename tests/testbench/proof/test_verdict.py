@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from darwinn_testbench.chip import kept
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import (
@@ -26,13 +25,7 @@ COMPILED = edgetpu_model(NETWORK, compile_network(NETWORK))
 REFERENCE = uncompiled(NETWORK)
 
 
-@pytest.fixture(autouse=True)
-def own_judgements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing is kept from before."""
-    folder = tmp_path / "judgements"
-    folder.mkdir(mode=0o700)
-    monkeypatch.setattr(kept, "folder", folder)
-    return folder
+pytestmark = pytest.mark.usefixtures("nothing_judged")
 
 
 def run(*arguments: Any, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -98,12 +91,12 @@ def proof_of(report: Report[Any]) -> Any:
     return report.figures["proof"]
 
 
-def test_a_proof_is_kept_and_made_again_where_it_cannot_be_read(own_judgements: Path) -> None:
+def test_a_proof_is_kept_and_made_again_where_it_cannot_be_read(nothing_judged: Path) -> None:
     first, second = (verify(COMPILED, REFERENCE, runs=1) for _ in range(2))
     assert proof_of(first).judged == "judged"
     assert proof_of(second).judged == "kept from before"
     assert first.verdict is second.verdict is Verdict.PROVED
-    (path,) = own_judgements.rglob("function.*")
+    (path,) = nothing_judged.rglob("function.*")
     whole = path.read_bytes()
     for damaged in (b"", whole[: len(whole) // 2], b"no pickle", b"cos\nabort\n."):
         path.write_bytes(damaged)
@@ -113,7 +106,7 @@ def test_a_proof_is_kept_and_made_again_where_it_cannot_be_read(own_judgements: 
         assert path.read_bytes() == whole
 
 
-def test_a_proof_of_other_files_is_another_one(own_judgements: Path) -> None:
+def test_a_proof_of_other_files_is_another_one(nothing_judged: Path) -> None:
     """Of the same program beside another network nothing is taken from before."""
     verify(COMPILED, REFERENCE, runs=1)
     layers = list(NETWORK.layers)
@@ -123,7 +116,7 @@ def test_a_proof_of_other_files_is_another_one(own_judgements: Path) -> None:
     other = replace(NETWORK, layers=tuple(layers))
     report = verify(edgetpu_model(other, compile_network(other)), uncompiled(other), runs=1)
     assert proof_of(report).judged == "judged"
-    assert len(list(own_judgements.rglob("function.*"))) == 2
+    assert len(list(nothing_judged.rglob("function.*"))) == 2
 
 
 def test_a_weight_that_no_input_of_a_run_shows_is_a_mismatch() -> None:
