@@ -6,6 +6,7 @@ compiles a variant of all kernels in which the hooks of that record do something
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -32,12 +33,21 @@ def hook_of(
 
         called: Any = kernel
 
-        def choose(core: Any) -> Callable[..., None]:
-            if record in core.fields:
-                return lambda core, *arguments: called(core, *arguments)
-            return lambda core, *arguments: None
+        def call(core: Any, *arguments: Any) -> None:
+            called(core, *arguments)
 
-        # numba compares signatures, annotations included; a lambda has none.
+        # numba names machine code by module, name, types, and a number that counts in each process.
+        # Of two kernels that different processes have stored, one would call the hook of the other.
+        function = inspect.unwrap(kernel)
+        for each in (call, nothing):
+            each.__module__ = function.__module__
+            each.__qualname__ = f"{function.__qualname__}.{each.__name__}"
+            # It compares signatures, annotations included.
+            each.__annotations__ = {}
+
+        def choose(core: Any) -> Callable[..., None]:
+            return call if record in core.fields else nothing
+
         _overload(nothing, jit_options={**OPTIONS, "forceinline": True})(
             lambda core, *arguments: choose(core)
         )
