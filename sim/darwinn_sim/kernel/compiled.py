@@ -1,9 +1,9 @@
 """Compilation of the model's kernels to machine code, with types that a checker understands.
 
 The cache of compiled kernels is keyed by the sources of all kernels that a package may call, its
-own and those of the packages around it, and of the constants that are compiled into them: numba by
-itself looks only at the file of a function, not at the files of the functions that it calls. How
-they are kept, and which of them are loaded, is in ``store.py``.
+own and those of the packages around it, and of the constants and hooks that are compiled into
+them: numba by itself looks only at the file of a function, not at those of the functions that it
+calls. How they are kept, and which of them are loaded, is in ``store.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from darwinn_sim.kernel.store import KernelStore
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_CONSTANTS = ("chip.py", "stations.py", "table.py", "codes.py", "state.py")
+_COMPILED_IN = ("chip.py", "stations.py", "table.py", "codes.py", "state.py", "hooks.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
 _KERNEL_MARKS = (b"@compiled", b"@entry", b"@inner", b"@part", b"@unchecked")
 
@@ -46,7 +46,7 @@ def _cache_folder(package: Path) -> Path:
     for folder in (*(_ROOT / name for name in _SHARED_FOLDERS), package):
         for source in sorted(folder.glob("*.py")):
             text = source.read_bytes()
-            if any(mark in text for mark in _KERNEL_MARKS) or source.name in _CONSTANTS:
+            if any(mark in text for mark in _KERNEL_MARKS) or source.name in _COMPILED_IN:
                 digest.update(source.name.encode())
                 digest.update(text)
     return CACHES / digest.hexdigest()[:16]
