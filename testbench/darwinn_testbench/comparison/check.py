@@ -7,6 +7,7 @@ anything else that gives outputs (:mod:`program_check`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from darwinn_testbench.chip.completion import Completion, check_completion
 from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
 from darwinn_testbench.chip.hazards import AFTER_A_FAULT, LEFT_OUT, Hazards, check_hazards
 from darwinn_testbench.chip.pipeline import Pipeline
-from darwinn_testbench.chip.schedules import Schedules, check_schedules
+from darwinn_testbench.chip.schedules import Inferred, Schedules, check_schedules
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case, Cases
 from darwinn_testbench.comparison.compare import Comparison
@@ -138,28 +139,33 @@ class Check(ABC):
     def _device(self) -> DeviceProgram | None:
         """What runs on the simulated chip; None if nothing does."""
 
-    def reorder(self, progress: ProgressCallback, fault: Exception | None = None) -> None:
-        """Make the inferences of the chip again, in other orders of its units or with an eye on
-        hazards, as far as that was asked. After a ``fault`` there is nothing to do unless it is the
-        chip's and may depend on the order."""
-        asked, device = self.asked, self._device
+    def judge(self, progress: ProgressCallback, fault: Exception | None = None) -> None:
+        """Say what holds for every input and timing, as far as that was asked. After a ``fault``
+        there is nothing to say unless it is the chip's and may depend on the order."""
+        device = self._device
         if device is None:
             return
-        if fault is not None or asked.hazards is False:
-            self.hazards = LEFT_OUT if asked.hazards is False else AFTER_A_FAULT
-        if not device.done or (fault and not device.done[-1].fault):
-            return
-        pipeline = Pipeline([device.session])
+        if fault is not None or self.asked.hazards is False:
+            self.hazards = LEFT_OUT if self.asked.hazards is False else AFTER_A_FAULT
+        if device.done and (fault is None or device.done[-1].fault):
+            self._reorder(device, device.done, progress)
+        if fault is None:
+            self.proof = self.prove(progress)
+
+    def _reorder(
+        self, device: DeviceProgram, done: Sequence[Inferred], progress: ProgressCallback
+    ) -> None:
+        """Make the inferences of the chip again, in other orders of its units or with an eye on
+        hazards."""
+        asked, pipeline = self.asked, Pipeline([device.session])
         if asked.schedules:
             seed = asked.seed if asked.schedule_seed is None else asked.schedule_seed
-            self.schedules = check_schedules(pipeline, device.done, asked.schedules, seed, progress)
+            self.schedules = check_schedules(pipeline, done, asked.schedules, seed, progress)
         if self.hazards is None:
-            inputs = [each.inputs for each in device.done]
+            inputs = [each.inputs for each in done]
             everything = Pipeline([device.segment])
             self.hazards = check_hazards(everything, inputs, progress, alone=pipeline)
             self.completion = check_completion(pipeline, inputs, progress)
-        if fault is None:
-            self.proof = self.prove(progress)
 
     def prove(self, progress: ProgressCallback) -> Proof | None:
         """Prove for every input what was compared for some; None if there is nothing to prove."""

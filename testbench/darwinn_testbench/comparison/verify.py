@@ -204,12 +204,12 @@ def _report(check: Check, progress: ProgressCallback) -> Report[OutputRow]:
             progress(text, number, len(check.cases))
             check.run(number, case)
         check.go_further(progress)
-        check.reorder(progress)
+        check.judge(progress)
     except Unavailable:
         raise
     except (SimulationError, ExecutionError) as error:
         fault = error
-        check.reorder(progress, fault)
+        check.judge(progress, fault)
     finally:
         check.close()
     return check.report(time.perf_counter() - begin, fault)

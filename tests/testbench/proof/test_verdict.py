@@ -65,6 +65,14 @@ def test_without_a_proof_it_passes(
     assert (code, report["verdict"]) == (0, "proved")
 
 
+def test_without_hazards_the_function_is_proved(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, report = run(files[0], "--reference", files[1], "--no-hazards", capsys=capsys)
+    assert (code, report["verdict"]) == (0, "pass")
+    assert report["proof"]["every_output"] and "hazards not judged" in report["message"]
+
+
 def test_what_is_only_sampled_is_not_proved(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
