@@ -32,6 +32,8 @@ EXAMPLES = """**Examples**
 
 `darwinn verify model_edgetpu.tflite --reference model.tflite --engine rtl`
 
+`darwinn verify model_edgetpu.tflite --reference model.tflite --require-proof --junit result.xml`
+
 `darwinn verify program.pte --expected outputs.npz --inputs x.npy`
 """
 
@@ -124,11 +126,17 @@ def command(
 ) -> None:
     """Run a compiled model on the simulated chip and say whether every output byte is right.
 
-    The verdict is pass when every byte that reaches the host equals the chip's own arithmetic,
-    computed from the model before compilation. The difference to LiteRT, whose rounding differs a
-    little, is always shown and decides only under --policy. Without --reference the program is
-    run, and faults, deadlocks and its DMA are judged; the verdict is then ran, not pass, since no
-    output was compared, and --require-reference makes that a failure.
+    Some inputs are run, and every byte is compared with the chip's own arithmetic, computed from
+    the model before compilation. Then it is proved, for every input, that the outputs are the
+    network's functions, and that no legal timing gives other bytes or deadlocks. The verdict is
+    proved if all that holds, and pass if something is only sampled: the line says what. With
+    --policy, --engine rtl, --no-proof, --no-hazards, --anyway, a reference of another format or
+    operators on the CPU it is pass at best. Without --reference nothing is compared: ran. Exit
+    codes are 0 for these three, 1 if something is wrong or not as required, 2 for bad input,
+    3 if the simulator does not implement something.
+
+    The difference to LiteRT, whose rounding differs a little, is always shown and decides only
+    under --policy.
 
     Operators that the compiler has left to the CPU run too, in LiteRT, unless --chip-only is given.
     What they give is a row as well: it must equal what the CPU operators of the reference give for

@@ -9,30 +9,21 @@ from darwinn_formats.errors import printable
 from darwinn_formats.names import readable
 
 from darwinn_testbench.report.result import Report, Row, telling_rows
-from darwinn_testbench.report.verdict import Verdict
+from darwinn_testbench.report.verdict import EXIT_CODES, Verdict
 
 if TYPE_CHECKING:
     from junitparser import TestCase
 
-_RESULTS = {
-    Verdict.NOT_COMPARED: "Failure",
-    Verdict.RACE: "Failure",
-    Verdict.HAZARD: "Failure",
-    Verdict.MISMATCH: "Failure",
-    Verdict.REGRESSION: "Failure",
-    Verdict.FAULT: "Error",
-    Verdict.BAD_INPUT: "Error",
-    Verdict.REFUSED: "Skipped",
-}
-"""Classes of ``junitparser``, which is loaded only where a document is made."""
+_RESULTS = {1: "Failure", 2: "Error", 3: "Skipped"}
+"""By exit code; classes of ``junitparser``, which is loaded only where a document is made."""
 
 
 def to_junit(reports: Sequence[Report[Row]]) -> bytes:
     """``reports`` as a JUnit XML document: a suite per report, a case per row.
 
-    NOT_COMPARED, RACE, HAZARD, MISMATCH and REGRESSION are failures, FAULT and BAD_INPUT errors,
-    REFUSED is skipped. RAN passes, and the case says in its output that nothing was compared. A
-    report whose verdict no row carries gets a case of its own, so that it cannot look green.
+    Verdicts of exit code 1 are failures, but FAULT is an error, as BAD_INPUT is; REFUSED is
+    skipped. RAN passes, and the case says in its output that nothing was compared. A report whose
+    verdict no row carries gets a case of its own, so that it cannot look green.
     Characters that XML cannot hold are written as escape sequences.
     """
     from junitparser import JUnitXml, TestSuite
@@ -63,7 +54,7 @@ def _case(command: str, row: Row) -> TestCase:
     case = junitparser.TestCase(
         readable(row.case), classname=f"darwinn.{command}", time=row.duration
     )
-    kind = _RESULTS.get(row.verdict)
+    kind = "Error" if row.verdict is Verdict.FAULT else _RESULTS.get(EXIT_CODES[row.verdict])
     if kind is not None:
         case.result = [getattr(junitparser, kind)(why, str(row.verdict))]
     elif why:

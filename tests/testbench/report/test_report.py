@@ -129,7 +129,7 @@ def test_junit_has_a_case_for_each_row() -> None:
     assert suite.get("name") == "model.tflite"
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
         "tests": "12",
-        "failures": "5",
+        "failures": "6",
         "errors": "2",
         "skipped": "1",
     }
@@ -158,11 +158,16 @@ def test_a_result_that_was_compared_with_nothing_says_so_in_every_form() -> None
     assert worst([Verdict.RAN, Verdict.REFUSED]) is Verdict.REFUSED
 
 
-def test_junit_of_a_fault_without_rows_is_not_green() -> None:
-    faulty = report(decided=Verdict.FAULT, message="deadlock: the tensor unit waits")
-    suite = ElementTree.fromstring(to_junit([faulty])).find("testsuite")
+@pytest.mark.parametrize("verdict", Verdict)
+@pytest.mark.parametrize("rows", [(), (Verdict.PASS,)])
+def test_junit_is_green_where_the_exit_code_is_0(
+    verdict: Verdict, rows: tuple[Verdict, ...]
+) -> None:
+    decided = report(*rows, decided=verdict, message="why the whole is so")
+    suite = ElementTree.fromstring(to_junit([decided])).find("testsuite")
     assert suite is not None
-    assert suite.get("errors") == "1"
+    red = [suite.get(kind) for kind in ("failures", "errors", "skipped")]
+    assert red.count("1") == (EXIT_CODES[verdict] != 0) and red.count("0") >= 2
 
 
 def test_results_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
