@@ -3,8 +3,8 @@
 Bytes that nobody knows get random elements. A sum of products then has the same element as another
 sum if both are the same linear form, and otherwise with a probability of 2^-61: a form that is not
 0 has one root in each of its variables. What becomes of a sum is a hash of its element
-(:func:`mixed`). A constant is its value, so that elements below ``CONSTANTS`` are constant bytes;
-no random element and no hash is.
+(:func:`mixed`). A constant is its value, so that elements below ``CONSTANTS`` are constant bytes.
+No random element and no hash is within 2^31 of 0, as constants of 32 bits are.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ _HIGH = np.uint64((1 << (61 - LOW_BITS)) - 1)
 _SHIFT = np.uint64(LOW_BITS)
 _SPAN = np.uint64(61)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
+
+_NEAR = np.uint64(1 << 31)
+"""No variable is that near to 0, from either side."""
+_FAR = np.uint64(MODULUS - (1 << 31))
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
@@ -117,7 +121,9 @@ def _scrambled(value: np.uint64) -> np.uint64:
 def mixed(one: np.uint64, other: np.uint64) -> np.uint64:
     """A hash of two numbers of 64 bits, in this order: no constant."""
     value = folded(_scrambled(_scrambled(one + _STEP) ^ (other * _STEP + _FIRST_FACTOR)))
-    return np.uint64(value + np.uint64(CONSTANTS)) if value < np.uint64(CONSTANTS) else value
+    if value < _NEAR:
+        return np.uint64(value + _NEAR)
+    return np.uint64(value - _NEAR) if value > _FAR else value
 
 
 @compiled
@@ -141,5 +147,5 @@ def join_parts(
 
 def random_elements(random: np.random.Generator, count: int) -> NDArray[np.uint64]:
     """Elements for bytes that nobody knows: none is a constant."""
-    found: NDArray[np.uint64] = random.integers(CONSTANTS, MODULUS, count, np.uint64)
+    found: NDArray[np.uint64] = random.integers(_NEAR, _FAR, count, np.uint64)
     return found
