@@ -42,6 +42,9 @@ WORK_OF_A_TURN = 1 << 18
 MADE = 1 << 21
 """Results that there is room for until they are taken: more than a turn of that work makes."""
 
+UNBOUNDED = 1 << 40
+"""The reach of a sum that may be any number, negative ones too."""
+
 NARROW_TO_WIDE, WIDE_TO_NARROW = range(2)
 """Units that hold a row."""
 
@@ -69,12 +72,13 @@ class Numbering(Record):
     ``sent``, in the buffer of activations, FIFOs, scalar memory and registers.
 
     Of the sums of lanes: two parts of elements (``low``, ``high``), what is known (``constant``),
-    how many bytes are not (``varying``: none, one, or more), the sum of their ``weights``, and one
-    ``operand`` that is added by itself; of maxima, how many ``values`` they are of. ``results``
+    how many bytes are not (``varying``: none, one, or more), the sum of their ``weights``, one
+    ``operand`` that is added by itself, and the greatest value that they can have (``reach``, of
+    which ``UNBOUNDED`` says nothing); of maxima, how many ``values`` they are of. ``results``
     leave a tensor unit. ``table``: a hash of a tile's coefficients. ``set_number``, ``set_first``
     and ``set_count``: remembered maxima (there are ``sets``), with values in ``pool`` (``pooled``
     of them). ``function_key`` and ``function_number``: functions of one byte. There are
-    ``results_made`` in ``made``. ``lost``: maxima there was no room for.
+    ``results_made`` in ``made``. ``lost``: maxima or values of them there was no room for.
     """
 
     narrow: Annotated[NDArray[np.uint64], chip.TILES, _NARROW_WORDS, 4]
@@ -97,6 +101,7 @@ class Numbering(Record):
     varying: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     weights: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     operand: Annotated[NDArray[np.uint64], chip.TILES, chip.LANES]
+    reach: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     count: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     values: Annotated[NDArray[np.uint64], chip.TILES, chip.LANES, MOST_VALUES]
     results: Annotated[NDArray[np.uint64], chip.TILES, 2 * chip.LANES]
@@ -228,12 +233,19 @@ def writes_row(core: NumberedCore, tile: int, base: int, row: state.Row, words: 
     _copy_row(numbers.wide[tile], base, numbers.rows[tile, NARROW_TO_WIDE], row, words)
 
 
+@inner
+def _as_copied(written: np.uint32) -> np.uint32:
+    """The shadow of a copy: a mark of words that nothing has written (``numbering.run``) goes."""
+    return np.uint32((written | written >> np.uint32(1)) & state.WRITTEN)
+
+
 @hook
 @inner
 def reads_row(core: NumberedCore, tile: int, base: int, row: state.Row) -> None:
     """Wide-to-narrow reads a row."""
     numbers = core.numbering
     for i in range(chip.ROW_WORDS):
+        row.written[i] = _as_copied(row.written[i])
         target = numbers.rows[tile, WIDE_TO_NARROW, i]
         _copy_word(target, numbers.wide[tile, base + i], row.written[i])
 
@@ -292,6 +304,7 @@ def takes_from_wide(core: NumberedCore, tile: int, base: int, row: state.Row) ->
     """A ring producer takes a row of wide memory."""
     numbers = core.numbering
     for i in range(row.words):
+        row.written[i] = _as_copied(row.written[i])
         _copy_word(numbers.sent[i], numbers.wide[tile, base + i], row.written[i])
 
 
@@ -342,6 +355,16 @@ def collects_activations(core: NumberedCore, first: int, base: int, words: int) 
     for i in range(words):
         for k in range(4):
             numbers.infeed[first + i, k] = numbers.activations[base + 4 * i + k]
+
+
+@hook
+@inner
+def collects_parameters(core: NumberedCore, base: int, words: int) -> None:
+    """The infeed takes words of the buffer of parameters, from word ``base`` on: of data there are
+    no numbers in it."""
+    shadows = core.parameters_written.view(np.uint32)
+    for i in range(words):
+        core.uninitialised += int(_has_unknown(shadows[base + i]))
 
 
 @hook

@@ -11,6 +11,9 @@ from darwinn_sim.units import numbered_sums
 
 Elements = NDArray[np.uint64]
 
+_UNKNOWN = np.uint64(0x556E6B6E6F776E)
+"""What is hashed of bytes that nothing is known of."""
+
 
 @compiled
 def split(elements: Elements, low: NDArray[np.int64], high: NDArray[np.int64]) -> None:
@@ -24,6 +27,14 @@ def joined(low: NDArray[np.int64], high: NDArray[np.int64], found: Elements) -> 
     """The elements that sums of both parts make up."""
     for i in range(len(found)):
         found[i] = field.of_parts(low[i], high[i])
+
+
+@compiled
+def unknown(memory: int, found: Elements) -> None:
+    """Numbers of all bytes that a memory may hold: of its own for each place."""
+    key = field.mixed(_UNKNOWN, np.uint64(memory))
+    for i in range(len(found)):
+        found[i] = field.mixed(key, np.uint64(i))
 
 
 @compiled

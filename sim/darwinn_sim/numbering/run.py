@@ -9,33 +9,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from darwinn_formats.darwinn import Buffer, Description, Executable
 from numpy.typing import NDArray
 
-from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator, ModelEngine
 from darwinn_sim.device.chip import Chip
 from darwinn_sim.device.run import ProgramRun
 from darwinn_sim.host.buffers import Request, batches_of
 from darwinn_sim.host.memory import Region
-from darwinn_sim.kernel import field, numbering, state
+from darwinn_sim.kernel import numbering, state
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.foundation import CONTROL
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.machine.observer import Wanted
+from darwinn_sim.numbering import kernels
+from darwinn_sim.units import numbered_sums
 
 Elements = NDArray[np.uint64]
 
 KNOWN = 1
 """What stands for the number of a byte of the host that is known: its value is its number."""
 
-STALE = field.MODULUS - 1
-"""The number of bytes that memories held before, which say nothing."""
+_HELD = ("narrow", "wide", "scale_bias", "memory", "registers", "activations", "low", "high")
+"""Memories whose bytes say nothing before a run, by the names of their numbers, and the sums that
+tensor units hold. Each byte has a number of its own, by its place."""
+
+_NO_WORD = 0xFFFFFFFF
+"""A word of a descriptor that the program has not set: with it DMA fails."""
+
+_HALF = 32
+"""So many bits less has a part of an element."""
 
 _UNTOUCHED = 0x02020202
 """Shadow of words of wide memory that hold what they held before the run."""
@@ -66,11 +74,20 @@ class Sets:
 
 @dataclass(frozen=True)
 class Numbered:
-    """``outputs``: numbers of the bytes of each output layer in device order; of bytes that the
-    program does not write, ``STALE``. ``maxima`` were taken on the way."""
+    """``outputs``: numbers of the bytes of each output layer in device order; those that the
+    program does not write have numbers of their own. ``maxima`` were taken on the way."""
 
     outputs: Mapping[str, Elements]
     maxima: Sets
+
+
+class _Before(NamedTuple):
+    """What an inference finds: tiles, which words of their wide memory are ``stale``, as inferences
+    write them, and ``flags`` of the scalar core."""
+
+    tiles: Records[state.Tile]
+    stale: NDArray[np.bool_]
+    flags: NDArray[np.int64]
 
 
 class _NumberedRun(ProgramRun):
@@ -120,17 +137,17 @@ def number_program(
         SimulationError: its program fails.
     """
     tiles, stale = _before(accelerator, executable)
+    before = _Before(tiles, stale, accelerator.chip.core["flags"].copy())
     while True:
-        beside, outputs = _run(
-            accelerator.load(executable), executable, inputs, tiles, stale, collector
-        )
+        program = accelerator.load(executable)
+        beside, outputs = _run(program, executable, inputs, before, collector)
         written = (beside.chip.tiles["wide_written"] != _UNTOUCHED) & ~stale
         if not written.any():
             break
         # What has been taken for a constant is none: once more, with that known.
         stale |= written
         collector.forget()
-    _check(beside.chip, tiles)
+    _check(beside.chip, before)
     return Numbered(_outputs(outputs), _sets(beside.chip))
 
 
@@ -138,14 +155,13 @@ def _run(
     program: LoweredProgram,
     executable: Executable,
     inputs: Mapping[str, Elements],
-    tiles: Records[state.Tile],
-    stale: NDArray[np.bool_],
+    before: _Before,
     collector: Collector,
 ) -> tuple[Accelerator, Mapping[Buffer, Region]]:
     beside = Accelerator(engine=_Engine(collector), numbered=True)
     beside.take(program)
     beside.chip.work_of_a_turn = numbering.WORK_OF_A_TURN
-    _hold(beside.chip, tiles, stale)
+    _hold(beside.chip, before)
     outputs: dict[Buffer, Region] = {}
 
     def fill(request: Request) -> None:
@@ -173,18 +189,21 @@ def _before(
     return tiles, stale
 
 
-def _hold(device: Chip, tiles: Records[state.Tile], stale: NDArray[np.bool_]) -> None:
-    """Give a chip what tiles hold; what an inference writes of it says nothing."""
-    device.tiles[:] = tiles
+def _hold(device: Chip, before: _Before) -> None:
+    """Give a chip what an inference finds; what inferences write of it says nothing."""
+    device.tiles[:] = before.tiles
     numbers = device.core["numbering"]
-    for name in ("narrow", "scale_bias", "memory", "registers", "activations"):
-        numbers[name] = STALE
-    numbers["wide"].reshape(chip.TILES, -1, 4)[stale] = STALE
+    for memory, name in enumerate(_HELD):
+        kernels.unknown(memory, numbers[name].reshape(-1).view(np.uint64))
+    for name in ("low", "high"):
+        numbers[name] >>= _HALF
+    numbers["varying"], numbers["reach"] = numbered_sums.MANY, numbering.UNBOUNDED
     held = device.tiles
-    held["wide_written"] = np.where(stale, 0, _UNTOUCHED)
-    for name in ("narrow_written", "scale_bias_written"):
+    held["wide_written"] = np.where(before.stale, 0, _UNTOUCHED)
+    for name in ("narrow_written", "scale_bias_written", "table_written"):
         held[name] = 0
     core = device.core_array
+    core["flags"], core["descriptor"] = before.flags, _NO_WORD
     for name in ("memory_written", "registers_written", "predicates_written"):
         core[name] = 0
     for name in ("activations_written", "parameters_written"):
@@ -193,7 +212,7 @@ def _hold(device: Chip, tiles: Records[state.Tile], stale: NDArray[np.bool_]) ->
 
 def _fill(executable: Executable, request: Request, inputs: Mapping[str, Elements]) -> None:
     batches = batches_of(executable)
-    for buffer, mapped in request.buffers.items():
+    for place, (buffer, mapped) in enumerate(request.buffers.items()):
         region = mapped.region
         region.follow(np.uint64)
         known = region.payload_known
@@ -206,18 +225,20 @@ def _fill(executable: Executable, request: Request, inputs: Mapping[str, Element
             Description.BASE_ADDRESS_OUTPUT_ACTIVATION,
             Description.BASE_ADDRESS_SCRATCH,
         ):
-            known[:] = STALE
+            kernels.unknown(len(_HELD) + place, known)
 
 
-def _check(device: Chip, tiles: Records[state.Tile]) -> None:
+def _check(device: Chip, before: _Before) -> None:
     """Nothing that a run leaves behind, or decides, depends on its data."""
     if device.core["uninitialised"]:
         raise NotLifted(_COURSE)
     if device.core["numbering"]["lost"]:
         raise NotLifted("it takes more maxima than there is room for")
     for name in CONTROL:
-        if not np.array_equal(device.tiles[name], tiles[name]):
+        if not np.array_equal(device.tiles[name], before.tiles[name]):
             raise NotLifted(f"it leaves {name.replace('_', ' ')} otherwise than it found them")
+    if not np.array_equal(device.core["flags"], before.flags):
+        raise NotLifted("it leaves flags otherwise than it found them")
 
 
 def _sets(device: Chip) -> Sets:

@@ -30,7 +30,7 @@ from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM, row_base, 
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 MANY = 2
-"""Of bytes that a sum has: more than one."""
+"""Of bytes that a sum has: more than one, or one value of several bytes."""
 
 _PAIR, _SET, _HIGH_BYTE, _TABLE, _BYTE_FUNCTION, _SUM_BYTE = (
     np.uint64(0x5061697200 + k) for k in range(6)
@@ -39,6 +39,13 @@ _PAIR, _SET, _HIGH_BYTE, _TABLE, _BYTE_FUNCTION, _SUM_BYTE = (
 
 _TABLE_WORDS = chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS
 _OCTETS = field.CONSTANTS
+_LARGEST_BYTE = 255
+_LARGEST_WORD = 0xFFFF
+_WORD_BYTES = 4
+_MOST_ZERO = 1 << 17
+"""Zero points that a program loads are less: what they are subtracted from has 16 bits."""
+_LEAST = -(1 << 30)
+"""The greatest of no values."""
 _LARGEST_BLOCK = 4096
 """Iterations whose products of two parts with weights of 16 bits add up to 64 bits."""
 
@@ -86,8 +93,9 @@ def _varies(n: Numbering, t: int, lane: int) -> bool:
 def _start(core: NumberedCore, tile: state.Tile, parameters: Parameters, segment: Segment) -> None:
     n, t = core.numbering, tile.number
     for lane in range(segment.lanes):
-        n.low[t, lane] = n.high[t, lane] = n.constant[t, lane] = 0
+        n.low[t, lane] = n.high[t, lane] = n.constant[t, lane] = n.reach[t, lane] = 0
         n.varying[t, lane] = n.weights[t, lane] = n.count[t, lane] = 0
+        n.operand[t, lane] = 0
     if not segment.continues:
         return
     base = row_base(core, tile, parameters, segment.sum_row)
@@ -95,12 +103,12 @@ def _start(core: NumberedCore, tile: state.Tile, parameters: Parameters, segment
         word = base + lane
         number = _value(tile.wide[word], tile.wide_written[word], n.wide[t, word])
         if parameters.opcode == MAXIMUM:
+            n.reach[t, lane] = numbering.UNBOUNDED
             _take_value(n, t, lane, number)
         elif _is_whole(tile.wide_written[word]):
             n.constant[t, lane] = np.int64(np.int32(tile.wide[word]))
         else:
-            _add(n, t, lane, number, 1)
-            n.varying[t, lane] = MANY
+            _add(n, t, lane, number, 1, _WORD_BYTES)
 
 
 @inner
@@ -125,9 +133,13 @@ def _value(word: np.uint32, written: np.uint32, numbers: NDArray[np.uint64]) -> 
 
 
 @inner
-def _add(n: Numbering, t: int, lane: int, number: np.uint64, weight: int | np.int64) -> None:
-    """Add a value that is not known times a weight. The same one again is no other."""
+def _add(
+    n: Numbering, t: int, lane: int, number: np.uint64, weight: int | np.int64, width: int
+) -> None:
+    """Add a value of ``width`` bytes that is not known times a weight. The same one again is no
+    other."""
     if weight:
+        n.reach[t, lane] += weight * _most(width) if weight > 0 else numbering.UNBOUNDED
         n.low[t, lane] += field.low_part(number) * weight
         n.high[t, lane] += field.high_part(number) * weight
         n.weights[t, lane] += weight
@@ -135,6 +147,16 @@ def _add(n: Numbering, t: int, lane: int, number: np.uint64, weight: int | np.in
             n.operand[t, lane], n.varying[t, lane] = number, 1
         elif n.operand[t, lane] != number:
             n.varying[t, lane] = MANY
+        if width > 1:
+            n.varying[t, lane] = MANY
+
+
+@inner
+def _most(width: int) -> int:
+    """The greatest value of so many bytes; a word has a sign."""
+    if width == _WORD_BYTES:
+        return numbering.UNBOUNDED
+    return _LARGEST_WORD if width > 1 else _LARGEST_BYTE
 
 
 @inner
@@ -182,6 +204,8 @@ def _multiply(
     n, t, lanes = core.numbering, tile.number, segment.lanes
     bytes_alone = not (parameters.activation_16bit or parameters.parameter_16bit)
     plain = bytes_alone and not parameters.load_parameter_zero_point
+    # Of a sum that may be a value of 16 bits the reach is asked for.
+    plain = plain and not parameters.function & OUTPUT_16BIT
     for i in range(len(operands)):
         base = row_base(core, tile, parameters, granules[i] >> 2)
         if plain and granules[i] & 3 == 0 and _are_known(tile.wide_written, base, lanes):
@@ -298,25 +322,25 @@ def _multiply_each(
             if parameters.load_parameter_zero_point:
                 at = row_base(core, tile, parameters, segment.zero_point_row) + lane
                 point = np.int64(np.int32(tile.wide[at]))
-                if not _is_whole(tile.wide_written[at]):
+                if not _is_whole(tile.wide_written[at]) or abs(point) >= _MOST_ZERO:
                     core.uninitialised += 1
+                    point = np.int64(0)
             weight, is_constant = _wide_value(core, tile, parameters, granule + planes * k, lane)
             if known and is_constant:
                 value = np.int64(activation) - zero
                 n.constant[t, lane] += value * (np.int64(weight) - point)
             elif is_constant:
                 factor = np.int64(weight) - point
-                _add(n, t, lane, activation, factor)
+                _add(n, t, lane, activation, factor, width)
                 n.constant[t, lane] -= factor * zero
             elif known:
                 factor = np.int64(activation) - zero
-                _add(n, t, lane, weight, factor)
+                _add(n, t, lane, weight, factor, planes)
                 n.constant[t, lane] -= factor * point
             else:
                 one = field.subtracted(activation, field.of_integer(zero))
                 other = field.subtracted(weight, field.of_integer(point))
-                _add(n, t, lane, product_of(one, other), 1)
-                n.varying[t, lane] = MANY
+                _add(n, t, lane, product_of(one, other), 1, _WORD_BYTES)
 
 
 @inner
@@ -340,7 +364,7 @@ def _interpolate(
             if known:
                 n.constant[tile.number, lane] += np.int64(number) * weights[i]
             else:
-                _add(n, tile.number, lane, number, np.int64(weights[i]))
+                _add(n, tile.number, lane, number, np.int64(weights[i]), 1)
 
 
 @inner
@@ -360,11 +384,12 @@ def _reduce(
             for lane in range(lanes):
                 number, known = _wide_value(core, tile, parameters, granules[i] + planes * k, lane)
                 if parameters.opcode == MAXIMUM:
+                    n.reach[t, lane] = max(n.reach[t, lane], _most(planes))
                     _take_value(n, t, lane, number)
                 elif known:
                     n.constant[t, lane] += np.int64(number)
                 else:
-                    _add(n, t, lane, number, 1)
+                    _add(n, t, lane, number, 1, planes)
 
 
 # --- maxima --------------------------------------------------------------------------------------
@@ -385,8 +410,7 @@ def _take_value(n: Numbering, t: int, lane: int, number: np.uint64) -> None:
 
 @inner
 def _insert(n: Numbering, t: int, lane: int, number: np.uint64) -> None:
-    """Keep the values of a maximum in order. A constant stands first, and 0 is none: no byte is
-    less."""
+    """Keep the values of a maximum in order. A constant stands first."""
     values, count = n.values[t, lane], n.count[t, lane]
     if number < np.uint64(field.CONSTANTS) and count and values[0] < np.uint64(field.CONSTANTS):
         values[0] = max(values[0], number)
@@ -397,7 +421,7 @@ def _insert(n: Numbering, t: int, lane: int, number: np.uint64) -> None:
     if at > 0 and values[at - 1] == number:
         return
     if count == numbering.MOST_VALUES:
-        # No network has numbers for so many (``proof.terms``).
+        n.lost += 1
         return
     for k in range(count, at, -1):
         values[k] = values[k - 1]
@@ -440,9 +464,11 @@ def _remember(n: Numbering, number: np.uint64, values: NDArray[np.uint64], count
 
 @inner
 def _maximum(n: Numbering, t: int, lane: int) -> np.uint64:
-    """The number of the maximum of a lane, which has values that are not known."""
+    """The number of the maximum of a lane."""
     values, count = n.values[t, lane], n.count[t, lane]
-    if values[0] == 0:
+    if count == 0:
+        return field.of_integer(_LEAST)
+    if count > 1 and values[0] == 0 and n.reach[t, lane] < numbering.UNBOUNDED:
         # Nothing is less.
         values, count = values[1:], count - 1
     if count == 1:
@@ -507,11 +533,15 @@ def gives_results(
     n, t = core.numbering, tile.number
     half = scale_half(unit, parameters)
     form = _form(n, tile, parameters)
+    if parameters.function & TABLE and not tile.table_written:
+        state.uninitialised(core, parameters.pc, tile.number, 0)
     for lane in range(lanes):
         unit.lane_written[lane] = state.WRITTEN
         if parameters.apply_bias:
             _add_computed(n, tile, chip.LANES * (2 + half) + lane, lane)
         if not _varies(n, t, lane):
+            if parameters.use_scales and not _is_nothing(tile, unit, parameters, half, lane):
+                _require_known(core, tile, parameters, chip.LANES * half + lane)
             continue
         scale = np.float32(parameters.output_scale)
         if parameters.use_scales:
@@ -536,8 +566,21 @@ def _add_computed(n: Numbering, tile: state.Tile, at: int, lane: int) -> None:
     written = tile.scale_bias_written[at]
     if not _is_whole(written):
         number = _value(tile.scale_bias[at], written, n.scale_bias[tile.number, at])
-        _add(n, tile.number, lane, number, 1)
-        n.varying[tile.number, lane] = MANY
+        _add(n, tile.number, lane, number, 1, _WORD_BYTES)
+
+
+@inner
+def _is_nothing(
+    tile: state.Tile, unit: state.Unit, parameters: Parameters, half: int, lane: int
+) -> bool:
+    """The sum of a lane is 0 with its bias: so it is whatever scale it has, which lanes beside a
+    tensor lack."""
+    bias = np.int32(parameters.immediate_bias)
+    if parameters.apply_bias:
+        bias = np.int32(tile.scale_bias[chip.LANES * (2 + half) + lane])
+    bounds = parameters.low_clip <= np.float32(0) and parameters.high_clip >= np.float32(0)
+    plain = bounds and not parameters.function & TABLE
+    return bool(plain and np.int32(unit.accumulator[lane] + bias) == 0)
 
 
 @inner
@@ -550,21 +593,29 @@ def _require_known(core: NumberedCore, tile: state.Tile, parameters: Parameters,
 
 @inner
 def _form(n: Numbering, tile: state.Tile, parameters: Parameters) -> np.uint64:
-    """What an instruction makes of its sums, but for the factor."""
+    """What an instruction makes of its sums, but for the factor. An interpolation has no bounds but
+    those of the result."""
+    bounded = parameters.opcode != INTERPOLATE
     if parameters.function & (TABLE | RANGE_REDUCTION):
         return table_form(
             n.table[tile.number],
             parameters.function,
             np.float32(parameters.low_clip),
             np.float32(parameters.high_clip),
-            2 * (parameters.odd_function != 0) + (parameters.symmetric_function != 0),
+            2 * (parameters.odd_function != 0)
+            + (parameters.symmetric_function != 0)
+            + 4 * (not bounded),
             parameters.output_zero_point,
         )
-    highest = 0xFFFF if parameters.function & OUTPUT_16BIT else 0xFF
-    if np.isinf(parameters.high_clip) and highest == 0xFF:
-        return form_of(-1, highest, parameters.output_zero_point)
+    highest = _LARGEST_WORD if parameters.function & OUTPUT_16BIT else _LARGEST_BYTE
+    if np.isinf(parameters.high_clip) and highest == _LARGEST_BYTE:
+        form = form_of(-1, highest, parameters.output_zero_point)
+        if bounded and not (parameters.high_clip > 0 and parameters.low_clip == -np.inf):
+            form = field.mixed(form, np.uint64(np.float32(parameters.high_clip).view(np.uint32)))
+            form = field.mixed(form, np.uint64(np.float32(parameters.low_clip).view(np.uint32)))
+        return form
     low, high = 0, highest
-    if parameters.opcode != INTERPOLATE:
+    if bounded:
         low = _bound(parameters.low_clip, parameters.output_zero_point, highest)
         high = _bound(parameters.high_clip, parameters.output_zero_point, highest)
     return form_of(low, high, parameters.output_zero_point)
@@ -623,12 +674,13 @@ def _give(
     unknown = field.of_parts(n.low[t, lane], n.high[t, lane])
     single, weight = n.varying[t, lane] == 1, n.weights[t, lane]
     if parameters.opcode == MAXIMUM:
-        unknown, single, weight = _maximum(n, t, lane), True, 1
+        single, weight = n.varying[t, lane] == 0 and n.reach[t, lane] <= _LARGEST_BYTE, 1
+        unknown = field.added(unknown, _maximum(n, t, lane))
     total = field.added(unknown, field.of_integer(constant))
     number = result_number(total, scale, form)
     tabled, wide = parameters.function & TABLE, parameters.function & OUTPUT_16BIT
     if wide and not tabled:
-        if _keeps_16_bits(parameters, scale, constant):
+        if n.reach[t, lane] <= _LARGEST_WORD and _keeps_16_bits(parameters, scale, constant):
             number = unknown
     elif single and (tabled or _may_keep(scale, weight)):
         argument = field.multiplied(unknown, _inverse(n, weight))

@@ -374,6 +374,7 @@ def _collect(core: state.Core, unit: state.BufferUnit, parameters: RingInfeed, w
         source = core.parameters.view(np.uint32)
         copy(row.data, first, source, words * address, words)
         copy(row.written, first, core.parameters_written.view(np.uint32), words * address, words)
+        numbering.collects_parameters(core, words * address, words)
     row.words = first + words
 
 
