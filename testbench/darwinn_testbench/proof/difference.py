@@ -218,7 +218,8 @@ def _reach(network: Network, operator: Operator) -> int:
     """A bound of the magnitude of the operator's sums."""
     if operator.name not in _LAYERS:
         return _LARGEST_SUM
-    bound = 0.0
+    bound, point = 0.0, int(network.tensors[operator.inputs[0]].zero_point[0])
+    span = float(max(abs(point), abs(CONSTANTS - 1 - point)))
     for tensor in (network.tensors[index] for index in operator.inputs[1:] if index >= 0):
         if tensor.constant is None:
             return _LARGEST_SUM
@@ -226,26 +227,33 @@ def _reach(network: Network, operator: Operator) -> int:
         if tensor.constant.dtype.itemsize == 1:
             points = int(tensor.zero_point.min()), int(tensor.zero_point.max())
             weights = np.maximum(*(np.abs(values - point) for point in points))
-            bound += 255.0 * float(weights.sum())
+            bound += span * float(weights.sum())
         else:
             bound += float(np.abs(values).max(initial=0))
     return int(min(bound, _LARGEST_SUM))
 
 
 def _agree(stage: StageTerms, one: float, other: float, reach: int) -> bool:
-    """Two factors give the same for every sum: both are steps, so it is enough to look where one
-    of them steps."""
-    steps = np.arange(-512, 512) + 0.5
-    points = np.unique(
-        np.concatenate(
-            [np.rint(steps / factor)[:, None] + np.arange(-2, 3) for factor in (one, other)]
+    """Two factors give the same for every sum. Where results have bounds they grow with the sum, so
+    that it is enough to know where each begins; of others nothing is said."""
+    if not (stage.bounded and 0 < one < np.inf and 0 < other < np.inf):
+        return False
+    return bool(np.array_equal(_begins(stage, one, reach), _begins(stage, other, reach)))
+
+
+def _begins(stage: StageTerms, factor: float, reach: int) -> NDArray[np.int64]:
+    """Of each result the least sum that gives it or more; one beyond ``reach`` if none does."""
+    results = np.arange(1, CONSTANTS)
+    factors = np.full(results.size, factor, np.float32)
+    low, high = np.full(results.size, -reach), np.full(results.size, reach + 1)
+    while (low < high).any():
+        middle = np.minimum((low + high) >> 1, reach)
+        there = stage.values(middle, factors) >= results
+        low, high = (
+            np.where(there | (low >= high), low, middle + 1),
+            np.where(there, np.minimum(middle, high), high),
         )
-    )
-    sums = points[np.abs(points) <= reach].astype(np.int64)
-    first, second = (
-        stage.values(sums, np.full(sums.size, factor, np.float32)) for factor in (one, other)
-    )
-    return bool(np.array_equal(first, second))
+    return high
 
 
 # --- sums ----------------------------------------------------------------------------------------

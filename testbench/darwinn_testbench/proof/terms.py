@@ -91,12 +91,13 @@ def outputs_of(
 @dataclass(frozen=True)
 class StageTerms:
     """What an output stage is given: the element of each sum and its factor, in the shape of the
-    results, and the number of its bounds (``form``); and what it makes of sums that are known, with
-    a factor each."""
+    results, and the number of its bounds (``form``; only if ``bounded`` it has some); and what it
+    makes of sums that are known, with a factor each."""
 
     totals: Elements
     factors: NDArray[np.float32]
     form: np.uint64
+    bounded: bool
     values: Callable[[NDArray[np.int64], NDArray[np.float32]], AnyArray]
 
 
@@ -246,8 +247,8 @@ class _Stage:
         totals, found = np.empty(low.size, np.uint64), np.empty(low.size, np.uint64)
         kernels.joined(flat_low, flat_high, totals)
         if sums.stages is not None:
-            each = totals.reshape(shape), scales.reshape(shape), self.form(), self.values
-            sums.stages.append(StageTerms(*each))
+            each = totals.reshape(shape), scales.reshape(shape), self.form()
+            sums.stages.append(StageTerms(*each, self.bounded, self.values))
         kernels.results(totals, scales, self.form(), found)
         # Constants have no upper part, and sums of others have some but for a chance of 2^-40. A
         # factor of 0 leaves nothing of any sum.
@@ -269,9 +270,12 @@ class _Stage:
         zero_point = int(self.output.zero_point[0])
         if not self.bounded:
             return np.uint64(kernels.form(-1, _BYTE_SPAN, zero_point))
+        bounds = clip_bounds(self.output, self.activation)
+        if bounds[0] > bounds[1]:
+            raise NoTerms("its lower bound is above the upper one")
         low, high = (
             int(np.clip(np.rint(np.clip(bound, -1e6, 1e6)) + zero_point, 0, _BYTE_SPAN))
-            for bound in clip_bounds(self.output, self.activation)
+            for bound in bounds
         )
         return np.uint64(kernels.form(low, high, zero_point))
 
@@ -474,6 +478,7 @@ def _maxima(subject: _Subject, rows: Elements) -> Elements:
 def _pool_windows(call: Call) -> AnyArray:
     if call.activation != "NONE":
         raise NoTerms("a maximum with bounds")
+    require_same_quantisation(call.operand(0).tensor, call.outputs[0])
     return layers.max_pool_windows(call)
 
 
