@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,11 @@ def stage_of(network: Network, numbers: dict[int, Elements]) -> StageTerms:
     return stages[0]
 
 
-def accepted(network: Network, factor: float, form: Any = None) -> set[int]:
+def accepted(network: Network, factor: float, form: Any = None, **other: Any) -> set[int]:
     """Elements for which a program's results of the same sums may stand, with another factor, and
-    with other bounds if asked for."""
+    with other bounds if asked for; of a stage with ``other`` fields."""
     raised = unsigned(network)
-    stage = stage_of(network, drawn(network.tensors[0].shape))
+    stage = replace(stage_of(network, drawn(network.tensors[0].shape)), **other)
     made = Made.zeros(stage.totals.size)
     made["total"] = stage.totals.reshape(-1)
     made["scale"] = np.full(len(made), factor, np.float32).view(np.uint32)
@@ -81,6 +82,9 @@ DENSE = single(
 )
 """Weights of -127, which are bytes of 1."""
 
+SUMS = 2 * 4 * 127 * 255 + 11
+"""Sums of all its elements together are not greater."""
+
 
 @pytest.mark.parametrize("network", [MEAN, RESIZE, DENSE], ids=["mean", "resize", "dense"])
 @pytest.mark.parametrize("times", [0.5, 0.9, 1.2, 4])
@@ -96,6 +100,24 @@ def test_another_factor_is_accepted_where_no_sum_shows_it() -> None:
     factor = float(stage_of(DENSE, drawn((1, 4))).factors.flat[0])
     near = float(np.nextafter(np.float32(factor), np.float32(1)))
     assert accepted(DENSE, near) == {0, 1}
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_another_factor_is_accepted_exactly_where_no_sum_shows_it(steps: int) -> None:
+    stage = stage_of(DENSE, drawn((1, 4)))
+    factor = here = stage.factors.flat[0]
+    for _ in range(steps):
+        factor = np.nextafter(factor, np.float32(1))
+    sums = np.arange(-SUMS, SUMS + 1)
+    first, second = (stage.values(sums, np.full(sums.size, each)) for each in (here, factor))
+    assert bool(accepted(DENSE, float(factor))) == np.array_equal(first, second)
+
+
+def test_another_factor_is_not_accepted_of_a_result_without_bounds() -> None:
+    """Its low byte is left: sums tell factors apart far beyond the range of a byte."""
+    factor = float(stage_of(DENSE, drawn((1, 4))).factors.flat[0])
+    near = float(np.nextafter(np.float32(factor), np.float32(1)))
+    assert not accepted(DENSE, near, bounded=False)
 
 
 @pytest.mark.parametrize(("low", "high", "point"), [(0, 255, 254), (1, 255, 255), (0, 254, 255)])
@@ -149,6 +171,15 @@ def test_a_greatest_element_of_another_scale_is_sampled() -> None:
     ]
     with pytest.raises(NoTerms, match="quantisation"):
         numbers_of(single("REDUCE_MAX", tensors, (0, 1), (2,)), drawn((1, 3, 2)))
+
+
+def test_a_greatest_element_of_another_zero_point_is_sampled() -> None:
+    """Its rule subtracts the one and adds the other."""
+    tensors = [tensor(0, (1, 2, 2, 1), "u1", 0.5, 3), tensor(1, (1, 1, 1, 1), "u1", 0.5, 4)]
+    options = {"filter_width": 2, "filter_height": 2, "stride_w": 2, "stride_h": 2}
+    network = single("MAX_POOL_2D", tensors, (0,), (1,), padding="VALID", **options)
+    with pytest.raises(NoTerms, match="quantisation"):
+        numbers_of(network, drawn((1, 2, 2, 1)))
 
 
 def test_weights_that_are_computed_have_no_terms_of_a_layer() -> None:
