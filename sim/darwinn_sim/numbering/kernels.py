@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim.kernel import field
-from darwinn_sim.kernel.compiled import compiled
+from darwinn_sim.kernel.compiled import compiled, inner
 from darwinn_sim.units import numbered_sums
 
 Elements = NDArray[np.uint64]
@@ -32,9 +32,22 @@ def joined(low: NDArray[np.int64], high: NDArray[np.int64], found: Elements) -> 
 @compiled
 def unknown(memory: int, found: Elements) -> None:
     """Numbers of all bytes that a memory may hold: of its own for each place."""
-    key = field.mixed(_UNKNOWN, np.uint64(memory))
     for i in range(len(found)):
-        found[i] = field.mixed(key, np.uint64(i))
+        found[i] = _unknown(memory, i)
+
+
+@compiled
+def unknown_words(memory: int, words: NDArray[np.bool_], found: Elements) -> None:
+    """The same of all bytes of some words."""
+    for i in range(len(words)):
+        if words[i]:
+            for k in range(4 * i, 4 * i + 4):
+                found[k] = _unknown(memory, k)
+
+
+@inner
+def _unknown(memory: int, place: int) -> np.uint64:
+    return field.mixed(field.mixed(_UNKNOWN, np.uint64(memory)), np.uint64(place))
 
 
 @compiled

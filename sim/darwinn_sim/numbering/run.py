@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from darwinn_formats.darwinn import Buffer, Description, Executable
 from numpy.typing import NDArray
 
+from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator, ModelEngine
 from darwinn_sim.device.chip import Chip
 from darwinn_sim.device.run import ProgramRun
@@ -35,9 +37,10 @@ Elements = NDArray[np.uint64]
 KNOWN = 1
 """What stands for the number of a byte of the host that is known: its value is its number."""
 
-_HELD = ("narrow", "wide", "scale_bias", "memory", "registers", "activations", "low", "high")
+_HELD = ("narrow", "scale_bias", "memory", "registers", "activations", "low", "high", "wide")
 """Memories whose bytes say nothing before a run, by the names of their numbers, and the sums that
-tensor units hold. Each byte has a number of its own, by its place."""
+tensor units hold; of the last one only words that inferences write. Each byte has a number of its
+own, by its place."""
 
 _NO_WORD = 0xFFFFFFFF
 """A word of a descriptor that the program has not set: with it DMA fails."""
@@ -45,8 +48,7 @@ _NO_WORD = 0xFFFFFFFF
 _HALF = 32
 """So many bits less has a part of an element."""
 
-_UNTOUCHED = 0x02020202
-"""Shadow of words of wide memory that hold what they held before the run."""
+_SPREAD, _MARK = np.uint32(0x9E3779B1), np.uint32(0x02020202)
 
 _COURSE = "its course may depend on data, or on what came before"
 
@@ -141,7 +143,7 @@ def number_program(
     while True:
         program = accelerator.load(executable)
         beside, outputs = _run(program, executable, inputs, before, collector)
-        written = (beside.chip.tiles["wide_written"] != _UNTOUCHED) & ~stale
+        written = (beside.chip.tiles["wide_written"] != _untouched()) & ~stale
         if not written.any():
             break
         # What has been taken for a constant is none: once more, with that known.
@@ -149,6 +151,14 @@ def number_program(
         collector.forget()
     _check(beside.chip, before)
     return Numbered(_outputs(outputs), _sets(beside.chip))
+
+
+@cache
+def _untouched() -> NDArray[np.uint32]:
+    """Shadows of words of wide memory that hold what they held before the run: no two are the same,
+    so that a copy of such a word is told from it, and no byte is 0."""
+    words = np.arange(chip.TILES * chip.WIDE_ROWS * chip.ROW_WORDS, dtype=np.uint32)
+    return (words * _SPREAD | _MARK).reshape(chip.TILES, -1)
 
 
 def _run(
@@ -181,9 +191,9 @@ def _before(
     """What tiles hold before an inference, and which words of wide memory one writes."""
     device = accelerator.chip
     shadow = device.tiles["wide_written"].copy()
-    device.tiles["wide_written"] = _UNTOUCHED
+    device.tiles["wide_written"] = _untouched()
     accelerator.walk(executable, lambda request: None, None)
-    stale = device.tiles["wide_written"] != _UNTOUCHED
+    stale = device.tiles["wide_written"] != _untouched()
     tiles = device.tiles.copy()
     device.tiles["wide_written"] = np.where(stale, device.tiles["wide_written"], shadow)
     return tiles, stale
@@ -193,13 +203,15 @@ def _hold(device: Chip, before: _Before) -> None:
     """Give a chip what an inference finds; what inferences write of it says nothing."""
     device.tiles[:] = before.tiles
     numbers = device.core["numbering"]
-    for memory, name in enumerate(_HELD):
+    for memory, name in enumerate(_HELD[:-1]):
         kernels.unknown(memory, numbers[name].reshape(-1).view(np.uint64))
+    stale = before.stale.reshape(-1)
+    kernels.unknown_words(len(_HELD) - 1, stale, numbers[_HELD[-1]].reshape(-1))
     for name in ("low", "high"):
         numbers[name] >>= _HALF
     numbers["varying"], numbers["reach"] = numbered_sums.MANY, numbering.UNBOUNDED
     held = device.tiles
-    held["wide_written"] = np.where(before.stale, 0, _UNTOUCHED)
+    held["wide_written"] = np.where(before.stale, 0, _untouched())
     for name in ("narrow_written", "scale_bias_written", "table_written"):
         held[name] = 0
     core = device.core_array

@@ -30,7 +30,7 @@ from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, MAXIMUM, row_base, 
 from darwinn_sim.units.tensor_records import Parameters, Segment
 
 MANY = 2
-"""Of bytes that a sum has: more than one, or one value of several bytes."""
+"""Of bytes that a sum has: more than one."""
 
 _PAIR, _SET, _HIGH_BYTE, _TABLE, _BYTE_FUNCTION, _SUM_BYTE = (
     np.uint64(0x5061697200 + k) for k in range(6)
@@ -41,7 +41,6 @@ _TABLE_WORDS = chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS
 _OCTETS = field.CONSTANTS
 _LARGEST_BYTE = 255
 _LARGEST_WORD = 0xFFFF
-_WORD_BYTES = 4
 _MOST_ZERO = 1 << 17
 """Zero points that a program loads are less: what they are subtracted from has 16 bits."""
 _LEAST = -(1 << 30)
@@ -108,7 +107,7 @@ def _start(core: NumberedCore, tile: state.Tile, parameters: Parameters, segment
         elif _is_whole(tile.wide_written[word]):
             n.constant[t, lane] = np.int64(np.int32(tile.wide[word]))
         else:
-            _add(n, t, lane, number, 1, _WORD_BYTES)
+            _add_many(n, t, lane, number)
 
 
 @inner
@@ -134,12 +133,13 @@ def _value(word: np.uint32, written: np.uint32, numbers: NDArray[np.uint64]) -> 
 
 @inner
 def _add(
-    n: Numbering, t: int, lane: int, number: np.uint64, weight: int | np.int64, width: int
+    n: Numbering, t: int, lane: int, number: np.uint64, weight: int | np.int64, most: int
 ) -> None:
-    """Add a value of ``width`` bytes that is not known times a weight. The same one again is no
-    other."""
+    """Add a value that is not known times a weight. The same one again is no other. ``most``: the
+    greatest that it can be, or 0 where nobody asks for the reach of the sum."""
     if weight:
-        n.reach[t, lane] += weight * _most(width) if weight > 0 else numbering.UNBOUNDED
+        if most:
+            n.reach[t, lane] += weight * most if weight > 0 else numbering.UNBOUNDED
         n.low[t, lane] += field.low_part(number) * weight
         n.high[t, lane] += field.high_part(number) * weight
         n.weights[t, lane] += weight
@@ -147,16 +147,25 @@ def _add(
             n.operand[t, lane], n.varying[t, lane] = number, 1
         elif n.operand[t, lane] != number:
             n.varying[t, lane] = MANY
-        if width > 1:
-            n.varying[t, lane] = MANY
+
+
+@inner
+def _add_many(n: Numbering, t: int, lane: int, number: np.uint64) -> None:
+    """Add what may be any number, and follows from more than one byte."""
+    _add(n, t, lane, number, 1, numbering.UNBOUNDED)
+    n.varying[t, lane] = MANY
 
 
 @inner
 def _most(width: int) -> int:
-    """The greatest value of so many bytes; a word has a sign."""
-    if width == _WORD_BYTES:
-        return numbering.UNBOUNDED
+    """The greatest value of so many bytes."""
     return _LARGEST_WORD if width > 1 else _LARGEST_BYTE
+
+
+@inner
+def _keeps_reach(parameters: Parameters) -> bool:
+    """A sum may come out as a value of 16 bits: its reach is asked for."""
+    return bool(parameters.function & OUTPUT_16BIT and not parameters.function & TABLE)
 
 
 @inner
@@ -204,8 +213,7 @@ def _multiply(
     n, t, lanes = core.numbering, tile.number, segment.lanes
     bytes_alone = not (parameters.activation_16bit or parameters.parameter_16bit)
     plain = bytes_alone and not parameters.load_parameter_zero_point
-    # Of a sum that may be a value of 16 bits the reach is asked for.
-    plain = plain and not parameters.function & OUTPUT_16BIT
+    plain = plain and not _keeps_reach(parameters)
     for i in range(len(operands)):
         base = row_base(core, tile, parameters, granules[i] >> 2)
         if plain and granules[i] & 3 == 0 and _are_known(tile.wide_written, base, lanes):
@@ -312,6 +320,8 @@ def _multiply_each(
     n, t = core.numbering, tile.number
     width = 2 if parameters.activation_16bit else 1
     planes = 2 if parameters.parameter_16bit else 1
+    most_activation = _most(width) if _keeps_reach(parameters) else 0
+    most_weight = _most(planes) if _keeps_reach(parameters) else 0
     zero = np.int64(parameters.activation_zero_point)
     for k in range(parameters.products):
         if not works(parameters, k):
@@ -331,16 +341,16 @@ def _multiply_each(
                 n.constant[t, lane] += value * (np.int64(weight) - point)
             elif is_constant:
                 factor = np.int64(weight) - point
-                _add(n, t, lane, activation, factor, width)
+                _add(n, t, lane, activation, factor, most_activation)
                 n.constant[t, lane] -= factor * zero
             elif known:
                 factor = np.int64(activation) - zero
-                _add(n, t, lane, weight, factor, planes)
+                _add(n, t, lane, weight, factor, most_weight)
                 n.constant[t, lane] -= factor * point
             else:
                 one = field.subtracted(activation, field.of_integer(zero))
                 other = field.subtracted(weight, field.of_integer(point))
-                _add(n, t, lane, product_of(one, other), 1, _WORD_BYTES)
+                _add_many(n, t, lane, product_of(one, other))
 
 
 @inner
@@ -364,7 +374,7 @@ def _interpolate(
             if known:
                 n.constant[tile.number, lane] += np.int64(number) * weights[i]
             else:
-                _add(n, tile.number, lane, number, np.int64(weights[i]), 1)
+                _add(n, tile.number, lane, number, np.int64(weights[i]), _LARGEST_BYTE)
 
 
 @inner
@@ -389,7 +399,7 @@ def _reduce(
                 elif known:
                     n.constant[t, lane] += np.int64(number)
                 else:
-                    _add(n, t, lane, number, 1, planes)
+                    _add(n, t, lane, number, 1, _most(planes))
 
 
 # --- maxima --------------------------------------------------------------------------------------
@@ -566,7 +576,7 @@ def _add_computed(n: Numbering, tile: state.Tile, at: int, lane: int) -> None:
     written = tile.scale_bias_written[at]
     if not _is_whole(written):
         number = _value(tile.scale_bias[at], written, n.scale_bias[tile.number, at])
-        _add(n, tile.number, lane, number, 1, _WORD_BYTES)
+        _add_many(n, tile.number, lane, number)
 
 
 @inner
@@ -672,7 +682,9 @@ def _give(
     n, t = core.numbering, tile.number
     constant = n.constant[t, lane] + bias
     unknown = field.of_parts(n.low[t, lane], n.high[t, lane])
-    single, weight = n.varying[t, lane] == 1, n.weights[t, lane]
+    # Of one value of 16 bits not all is tried that it may be.
+    bytes_alone = not (parameters.activation_16bit or parameters.parameter_16bit)
+    single, weight = n.varying[t, lane] == 1 and bytes_alone, n.weights[t, lane]
     if parameters.opcode == MAXIMUM:
         single, weight = n.varying[t, lane] == 0 and n.reach[t, lane] <= _LARGEST_BYTE, 1
         unknown = field.added(unknown, _maximum(n, t, lane))
