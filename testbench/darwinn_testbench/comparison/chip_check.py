@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from darwinn_sim.errors import IncompleteProgram
+from darwinn_sim.errors import IncompleteProgram, SimulationError
 
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import lifted_figure, states_figure
@@ -52,13 +52,15 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.layers.check import Finding, TensorRow
 from darwinn_testbench.policy import LITERT_LAYER, AnyArray, Exact, Policy
+from darwinn_testbench.proof.makers import Makers, makers_of
 from darwinn_testbench.proof.verdict import LEFT_OUT, Proof, proof_of, without
 from darwinn_testbench.reference.tflite.graph import Network
-from darwinn_testbench.report import Verdict, counted, worst
+from darwinn_testbench.report import Verdict, counted, one_line, worst
 from darwinn_testbench.report.progress import ProgressCallback
 
 _MOST_ASSUMPTIONS = 3
 """Assumptions that a message names; the rows hold all."""
+_STATES = "the model keeps states from one inference to the next"
 _RECURRENT = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 _SUMMARIES = {
     CHIP_ARITHMETIC: "equal the chip arithmetic on every byte",
@@ -113,6 +115,7 @@ class ChipCheck(Check):
         self.tensors: list[TensorRow] = []
         self.operators: list[Sequence[OperatorRecord]] = []
         self.functions = FunctionTables()
+        self._makers: Makers | None = None
         self.warnings: list[str] = []
         if self.references is not None:
             self.warnings += self.references.differences
@@ -140,7 +143,7 @@ class ChipCheck(Check):
         if references.differences:
             return without("the reference is another model (--anyway)")
         if session.states:
-            return without("the model keeps states from one inference to the next")
+            return without(_STATES)
         return proof_of(session, references.uncompiled, progress)
 
     @property
@@ -181,7 +184,8 @@ class ChipCheck(Check):
         seen: TappedInference | None = None
         if expectation is not None:
             policy = self.asked.policy
-            seen = TappedInference(expectation, program, inference, tensors, number, policy)
+            sides = expectation, program, inference, tensors
+            seen = TappedInference(*sides, number, policy, self._makers_of_tensors)
             expectation = seen.expectation
             self.operators.append(expectation.coverage.records)
         self.excitation.add(inference.outputs, {} if expectation is None else expectation.values)
@@ -196,6 +200,29 @@ class ChipCheck(Check):
             self.tensors += seen.check_layers()
         if seen is not None and self.asked.localise:
             self.divergences += seen.localise()
+
+    def _makers_of_tensors(self) -> Mapping[int, frozenset[int]]:
+        """The layers of tensors, asked for once; with a warning where they are not known."""
+        if not self.tapped:
+            return {}
+        if self._makers is None:
+            self._makers = self._found_makers()
+            if self._makers.reason:
+                self.warnings.append(f"layers are found by their values: {self._makers.reason}")
+        return self._makers.layers
+
+    def _found_makers(self) -> Makers:
+        references, session = self.references, self.device.session
+        assert references is not None
+        if not self.asked.proof:
+            return Makers(reason="--no-proof")
+        if session.states:
+            return Makers(reason=_STATES)
+        try:
+            return makers_of(session, references.uncompiled)
+        except SimulationError as error:
+            session.accelerator.power_up()
+            return Makers(reason=one_line(error))
 
     def go_further(self, progress: ProgressCallback) -> None:
         """As :class:`Check`; not with an eye on layers, nor beside operators on the CPU or an RTL,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from darwinn_testbench.chip.session import Inference
 from darwinn_testbench.comparison.expectation import Expectation
 from darwinn_testbench.comparison.operator_coverage import cover
 from darwinn_testbench.layers.candidates import Candidates, find_candidates
-from darwinn_testbench.layers.check import LayerCheck, TensorRow
+from darwinn_testbench.layers.check import Finding, LayerCheck, TensorRow
 from darwinn_testbench.layers.localise import Divergence, localise_layers
 from darwinn_testbench.layers.taken_tensors import TakenTensor, TensorTaker
 from darwinn_testbench.policy import AnyArray, Policy
@@ -31,6 +31,7 @@ class TappedInference:
         tensors: inputs of the uncompiled graph, by port name.
         run: number of the inference.
         policy: how far a taken tensor may be from LiteRT's.
+        makers: asked for the layers of tensors (``LayerCheck.makers``) once something differs.
     """
 
     def __init__(
@@ -41,9 +42,11 @@ class TappedInference:
         tensors: TensorMap,
         run: int,
         policy: Policy | None,
+        makers: Callable[[], Mapping[int, frozenset[int]]] = dict,
     ) -> None:
         self.references = expectation.references
         self.program, self.inference, self.run = program, inference, run
+        self._makers = makers
         self.given = [tensors[port.name] for port in self.references.ports]
         outputs = self.references.outputs
         self.sent = {outputs[k]: value for k, value in inference.outputs.items() if k in outputs}
@@ -97,6 +100,18 @@ class TappedInference:
     def _compare(
         self, expected: TensorValues, taken: Mapping[int, TakenTensor]
     ) -> tuple[TensorRow, ...]:
+        rows = self._found(expected, taken, {})
+        if not any(row.finding is Finding.DIFFERS for row in rows):
+            return rows
+        makers = self._makers()
+        return self._found(expected, taken, makers) if makers else rows
+
+    def _found(
+        self,
+        expected: TensorValues,
+        taken: Mapping[int, TakenTensor],
+        makers: Mapping[int, frozenset[int]],
+    ) -> tuple[TensorRow, ...]:
         network, inputs = self.references.cpu.network, self.references.inputs
-        check = LayerCheck(network, expected, self.candidates, inputs, self.sent, self.run, taken)
-        return check.rows()
+        found = network, expected, self.candidates, inputs, self.sent, self.run, taken, makers
+        return LayerCheck(*found).rows()

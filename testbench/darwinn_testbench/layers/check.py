@@ -34,6 +34,12 @@ from darwinn_testbench.report.result import PYTHON_ONLY
 LEFT_TO_THE_HOST = "left to the host"
 """Why a tensor is not looked for that is computed before or after the chip."""
 
+BY_FUNCTION = "by function"
+"""A layer is a tensor's since it computes elements of it for every input."""
+BY_VALUES = "by values"
+"""It is the one that comes closest in this inference."""
+_HOW = {BY_FUNCTION: "in the layer that computes it", BY_VALUES: "closest layer"}
+
 
 class Finding(StrEnum):
     """What is known of a tensor: all its bytes, that some are wrong, or that no layer holds it.
@@ -54,7 +60,8 @@ class TensorRow(Row):
     ``operator`` computes it. ``layers`` are the numbers of the layers of the program (as ``--tap``
     takes them) that hold it, one for each pass; ``output`` says that it was sent to the host. If it
     differs, ``differing`` of its ``elements`` do, by at most ``max_difference``, in the layers that
-    come closest, and ``value`` is what they hold, in the shape and dtype of the tensor.
+    come closest, and ``value`` is what they hold, in the shape and dtype of the tensor; ``paired``
+    says how these layers were found.
     """
 
     run: int
@@ -68,6 +75,7 @@ class TensorRow(Row):
     elements: int = 0
     differing: int = 0
     max_difference: int = 0
+    paired: str = ""
     value: AnyArray | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
 
     @property
@@ -90,6 +98,8 @@ class LayerCheck:
         outputs: tensors that the chip has sent, by index, of any shape.
         run: number of the inference.
         taken: tensors that were taken from the chip as they are, by index.
+        makers: layers that are known to compute a tensor, by its index, whatever they hold. A
+            tensor without is looked for by its values, among the others.
     """
 
     network: Network
@@ -99,6 +109,7 @@ class LayerCheck:
     outputs: Mapping[int, AnyArray]
     run: int = 0
     taken: Mapping[int, TakenTensor] = field(default_factory=dict)
+    makers: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.on_chip = tensors_on_chip(self.network, self.inputs, self.outputs)
@@ -107,11 +118,15 @@ class LayerCheck:
         self.taken_group = {
             member: each for k, each in self.taken.items() for member in self.groups[k]
         }
+        self.known = {
+            group: frozenset().union(*(self.makers.get(index, frozenset()) for index in group))
+            for group in dict.fromkeys(self.groups.values())
+        }
         self.equal = {group: self._equal(group) for group in dict.fromkeys(self.groups.values())}
         # A layer that is one tensor is not looked at as another.
         equal = [each.layers for found in self.equal.values() for each in found]
         taken = [each.layers for each in self.taken_group.values()]
-        self.claimed = set(chain.from_iterable(equal + taken))
+        self.claimed = set(chain.from_iterable([*equal, *taken, *self.known.values()]))
         self.layers = self._assign()
 
     def rows(self) -> tuple[TensorRow, ...]:
@@ -132,6 +147,7 @@ class LayerCheck:
             for candidate in find_equal(
                 self.network.tensors[index], self.expected[index], self.candidates
             )
+            if not self.known[group] or self.known[group].issuperset(candidate.layers)
         ]
         return sorted(found, key=lambda each: (each.copies, len(each.parts)))
 
@@ -149,9 +165,13 @@ class LayerCheck:
         return assigned
 
     def _closest(self, group: tuple[int, ...]) -> Match | None:
-        """The match that comes closest among computed layers that are no other tensor."""
+        """The match that comes closest among the layers that are known to compute it, or else
+        among computed ones that are no other tensor."""
+        known = self.known[group]
 
         def allowed(candidate: Candidate) -> bool:
+            if known:
+                return known.issuperset(candidate.layers)
             return not candidate.copies and self.claimed.isdisjoint(candidate.layers)
 
         tensors = [self.network.tensors[index] for index in group]
@@ -202,7 +222,9 @@ class LayerCheck:
             if closest is not None:
                 value = closest.value(tensor)
                 row = replace(row, layers=closest.candidate.layers, value=value)
-                return _differs(row, closest.differing, closest.max_difference, "closest layer")
+                paired = BY_FUNCTION if self.known[group] else BY_VALUES
+                row = replace(row, paired=paired)
+                return _differs(row, closest.differing, closest.max_difference, _HOW[paired])
             reason = f"no layer has its size: {self._use(tensor, operator)}"
         return replace(row, finding=Finding.NOT_MATERIALISED, message=reason)
 

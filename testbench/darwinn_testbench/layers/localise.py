@@ -21,8 +21,8 @@ class Divergence:
 
     ``name`` and ``operation`` are those of the reference, ``location`` is where in its sources;
     ``where`` says where the other side has it, ``layers`` are the numbers of layers of a compiled
-    program that hold it. ``paired`` says, of two programs, how it is known that the two values are
-    one, and in which order of dimensions. ``unseen`` are values just before it that nothing holds,
+    program that hold it. ``paired`` says how it is known that the two values are one, and of two
+    programs in which order of dimensions. ``unseen`` are values just before it that nothing holds,
     so that the error may be theirs. ``first`` is true of the first of a call.
     """
 
@@ -44,7 +44,8 @@ class Divergence:
         place = f" ({self.location})" if self.location else ""
         before = f"; not seen before it: {', '.join(self.unseen)}" if self.unseen else ""
         paired = f" (paired {self.paired})" if self.paired else ""
-        sides = (" of the reference", "; in the verified program") if self.paired else ("", ", in")
+        of_programs = self.paired and not self.layers
+        sides = (" of the reference", "; in the verified program") if of_programs else ("", ", in")
         return (
             f"run {self.run}: {self.name}{sides[0]}, by {self.operation}{place}{sides[1]} "
             f"{self.where}: {order}, "
@@ -94,4 +95,5 @@ def _divergence(row: TensorRow, run: int, unseen: tuple[str, ...], *, first: boo
         elements=row.elements,
         differing=row.differing,
         max_difference=row.max_difference,
+        paired=row.paired,
     )

@@ -103,7 +103,7 @@ class FunctionProof:
         return bool(self.outputs) and all(each.proved == each.elements for each in self.outputs)
 
 
-class _Numbers(NamedTuple):
+class NumberedInference(NamedTuple):
     """Of the program: ``chip`` has all its numbers. ``inputs``: those it is sent, by layer, and
     ``given`` those of the network's tensors."""
 
@@ -118,16 +118,24 @@ def prove(session: Session, uncompiled: Uncompiled) -> FunctionProof:
 
     The chip is left as after an inference.
     """
-    # Flags are as an inference leaves them, and parameters are there.
-    session.infer({port.name: np.zeros(port.shape, port.dtype) for port in session.ports})
     try:
-        program = _numbered(session, uncompiled)
+        program = numbered_inference(session, uncompiled, NumberSet())
         return _Proof(session, uncompiled, program).result()
     except NotLifted as reason:
         return FunctionProof(reason=str(reason))
 
 
-def _numbered(session: Session, uncompiled: Uncompiled) -> _Numbers:
+def numbered_inference(
+    session: Session, uncompiled: Uncompiled, chip: NumberSet
+) -> NumberedInference:
+    """An inference on numbers, all of which ``chip`` takes.
+
+    Raises:
+        NotLifted: what the program does may depend on data, or an input is none of the network's.
+        SimulationError: the program fails.
+    """
+    # Flags are as an inference leaves them, and parameters are there.
+    session.infer({port.name: np.zeros(port.shape, port.dtype) for port in session.ports})
     model, network = session.model, uncompiled.network
     executable = model.compiled.inference
     random = np.random.default_rng(_seed(executable, uncompiled.data))
@@ -142,18 +150,17 @@ def _numbered(session: Session, uncompiled: Uncompiled) -> _Numbers:
         elements = random_elements(random, tensor.size)
         given[tensor.index] = elements.reshape(tensor.shape)
         inputs[bound.layer.name] = _sent(bound, elements, random)
-    chip = NumberSet()
     numbered = number_program(session.accelerator, executable, inputs, chip)
     for each in inputs.values():
         chip.enter(each)
-    return _Numbers(inputs, given, chip, numbered)
+    return NumberedInference(inputs, given, chip, numbered)
 
 
 class _Proof:
     """A program beside its network, which is gone through once, and again where a difference
     changes nothing."""
 
-    def __init__(self, session: Session, uncompiled: Uncompiled, program: _Numbers) -> None:
+    def __init__(self, session: Session, uncompiled: Uncompiled, program: NumberedInference) -> None:
         self._session, self._uncompiled, self._program = session, uncompiled, program
         self._results: Results | None = None
         # Of most programs nothing more is asked: numbers of large networks take gigabytes.
