@@ -17,6 +17,7 @@ from darwinn_testbench.cli.console import after_failure
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
+from darwinn_testbench.proof.verdict import Proof
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 
 _MORE_RUNS = 20
@@ -216,9 +217,27 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
             return f"{_more_inputs(report)}; --junit result.xml keeps the result"
         case Verdict.MISMATCH if report.figures["policy"] is not None:
             return "the same with --json says where and by how much it differs"
+        case Verdict.MISMATCH if _is_proved_wrong_alone(report):
+            return _next_of_proof(report)
         case Verdict.MISMATCH if reference is not None and not report.figures["divergences"]:
             return "the same with --localise says in which layer it begins; --json where it differs"
         case Verdict.MISMATCH:
             return f"darwinn run {quote(file)} --tap layer:N copies out what a layer computes"
         case _:
             return after_failure(report.verdict, file)
+
+
+def _is_proved_wrong_alone(report: Report[OutputRow]) -> bool:
+    """A proof is all that says that something is wrong."""
+    proof: Proof | None = report.figures.get("proof")
+    seen = any(row.verdict.failed for row in (*report.rows, *report.figures.get("tensors", ())))
+    return bool(proof and proof.refuted) and not seen and not report.figures["divergences"]
+
+
+def _next_of_proof(report: Report[OutputRow]) -> str:
+    shown = report.figures["proof"].shown
+    if shown is None:
+        return f"{_more_inputs(report)}; --json has the constant and both values"
+    if shown.run is None:
+        return "the same with --json has the input that shows it, under proof.shown.made"
+    return "the same with --localise says in which layer it begins"

@@ -178,7 +178,8 @@ class Check(ABC):
         judged = (self.proof, self.schedules, self.hazards, self.completion)
         again = [each for each in judged if each is not None]
         told = str(fault) if fault else self._summary()
-        message = "; ".join(filter(None, (told, *map(str, again))))
+        seen = "" if self.proof is None else self.proof.seen
+        message = "; ".join(filter(None, (told, *map(str, again), seen)))
         failed = [each.verdict for each in again if each.verdict.failed]
         if failed and fault:
             # What is a fault in one order and none in another is a race.

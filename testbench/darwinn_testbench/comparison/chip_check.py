@@ -46,6 +46,7 @@ from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures, OperatorRecord
 from darwinn_testbench.comparison.sides import DeviceProgram, RtlProgram, open_device
 from darwinn_testbench.comparison.tapped_inference import TappedInference
+from darwinn_testbench.comparison.visible import Search, shown_in
 from darwinn_testbench.comparison.whole_judge import WholeJudge
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
@@ -144,7 +145,15 @@ class ChipCheck(Check):
             return without("the reference is another model (--anyway)")
         if session.states:
             return without(_STATES)
-        return proof_of(session, references.uncompiled, progress)
+        proof = proof_of(session, references.uncompiled, progress)
+        if not proof.refuted:
+            return proof
+        shown = shown_in(self.rows)
+        if shown is None:
+            progress("proof: an input that shows the difference", 0, 1)
+            search = Search(session, references, proof.refuted[0])
+            shown = search.shown(tuple(self.cases))
+        return replace(proof, shown=shown)
 
     @property
     def _is_proved(self) -> bool:

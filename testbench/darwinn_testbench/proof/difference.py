@@ -8,7 +8,7 @@ by a constant another bias.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from darwinn_sim.kernel.field import CONSTANTS, MODULUS
@@ -56,7 +56,7 @@ class Surplus:
 @dataclass(frozen=True)
 class Difference:
     """What differs in an ``element`` of a tensor, in words; of a constant its name, the place and
-    both values."""
+    both values. ``factor`` is what the network multiplies the element's sum with."""
 
     operator: int
     operator_name: str
@@ -67,6 +67,7 @@ class Difference:
     place: tuple[int, ...] = ()
     here: float | None = None
     there: float | None = None
+    factor: float | None = None
 
     def __str__(self) -> str:
         where = ", ".join(map(str, self.element))
@@ -84,7 +85,10 @@ def difference(
     """What differs in one of the ``missing`` elements (flat indices) of an operator's output;
     None if no single term is found."""
     found = _of_stage(network, operator, missing, stage, surplus)
-    return found or _of_sum(network, operator, numbers, missing, stage, surplus)
+    found = found or _of_sum(network, operator, numbers, missing, stage, surplus)
+    if found is None:
+        return None
+    return replace(found, factor=float(stage.factors[found.element]))
 
 
 def _named(
@@ -142,6 +146,11 @@ class Results:
         """Begin anew."""
         self._parts.clear()
         self._known.forget()
+
+    def with_sums(self, totals: Elements) -> tuple[Records[Made], NDArray[np.int64]]:
+        """All of them, and which have one of these sums."""
+        made = self._sorted()
+        return made, np.flatnonzero(np.isin(made["total"], totals))
 
     def harmless(
         self, network: Network, operator: Operator, missing: NDArray[np.int64], stage: StageTerms
@@ -275,7 +284,7 @@ def _of_sum(
         if len(small):
             change = _signed(int(deltas[small[0]]))
             return _of_bias(network, operator, flat, change)
-        terms = _terms(network, operator, flat)
+        terms = sum_terms(network, operator, flat)
         if terms is None:
             continue
         of = numbers[operator.inputs[0]].reshape(-1)[terms.sources]
@@ -328,7 +337,7 @@ def _of_bias(network: Network, operator: Operator, flat: int, change: int) -> Di
 
 
 def _of_weight(
-    network: Network, operator: Operator, flat: int, terms: _Terms, k: int, change: int
+    network: Network, operator: Operator, flat: int, terms: SumTerms, k: int, change: int
 ) -> Difference:
     tensor = network.tensors[operator.inputs[1]]
     assert tensor.constant is not None
@@ -345,14 +354,14 @@ def _of_weight(
 
 
 @dataclass(frozen=True)
-class _Terms:
+class SumTerms:
     """Flat indices of the operands of a sum in the first input, and of their weights."""
 
     sources: NDArray[np.int64]
     weights: NDArray[np.int64]
 
 
-def _terms(network: Network, operator: Operator, flat: int) -> _Terms | None:
+def sum_terms(network: Network, operator: Operator, flat: int) -> SumTerms | None:
     """The terms of an element of a layer with weights; None of other operators."""
     if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
         return None
@@ -363,7 +372,7 @@ def _terms(network: Network, operator: Operator, flat: int) -> _Terms | None:
         channels, depth = weights.shape
         row, channel = divmod(flat, channels)
         columns = np.arange(depth)
-        return _Terms(row * depth + columns, channel * depth + columns)
+        return SumTerms(row * depth + columns, channel * depth + columns)
     return _of_window(operator, source, weights, output, flat)
 
 
@@ -373,7 +382,7 @@ def _of_window(
     weights: NetworkTensor,
     output: NetworkTensor,
     flat: int,
-) -> _Terms:
+) -> SumTerms:
     n, y, x, channel = (int(k) for k in np.unravel_index(flat, output.shape))
     kernel = weights.shape[1:3]
     axes = window_axes(operator.options, source.shape[1:3], kernel)
@@ -391,7 +400,7 @@ def _of_window(
             place = np.ravel_multi_index((channel, i, j, c), weights.shape)
             found.append((_flat(source, n, row, column, first + c), int(place)))
     pairs = np.array(found, np.int64).reshape(-1, 2)
-    return _Terms(pairs[:, 0], pairs[:, 1])
+    return SumTerms(pairs[:, 0], pairs[:, 1])
 
 
 def _met(

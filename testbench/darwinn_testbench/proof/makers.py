@@ -16,7 +16,6 @@ import numpy as np
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.walk import NotLifted
-from darwinn_sim.machine import layers
 from darwinn_sim.numbering.run import Elements
 from numpy.typing import NDArray
 
@@ -24,12 +23,9 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.proof.network import NetworkNumbers
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.prove import Uncompiled, numbered_inference
+from darwinn_testbench.proof.result_layers import NO_LAYER, ResultLayers
 from darwinn_testbench.proof.terms import StageTerms
 from darwinn_testbench.reference.tflite.graph import Operator
-
-_MOST = 0.5
-"""Share of a layer's results above which it computes the tensor that they are of."""
-_NO_LAYER = -1
 
 
 @dataclass(frozen=True)
@@ -96,14 +92,7 @@ class _Streams:
         for name in ("instruction", "tile"):
             begins[1:] |= made[name][1:] != made[name][:-1]
         self._run = np.cumsum(begins) - 1
-        layer_of = np.full(1 + int(made["instruction"].max(initial=0)), _NO_LAYER)
-        found = layers.find(session.program.chunks)
-        for each in found:
-            if not each.output_16bit:
-                layer_of[[k for k in each.instructions if k < len(layer_of)]] = each.number
-        self._layer = layer_of[made["instruction"]]
-        self._copies = frozenset(each.number for each in found if each.copies)
-        self._sizes = np.bincount(self._layer + 1)
+        self._layers = ResultLayers(made, session.program.chunks)
         self._by_sum: dict[int, frozenset[int]] = {}
 
     def substitutes(
@@ -111,8 +100,8 @@ class _Streams:
     ) -> Mapping[int, np.uint64]:
         """The chip's numbers in the place of elements that it makes nowhere."""
         place = _places(stage.totals.reshape(-1), self._totals)
-        known = np.flatnonzero((place >= 0) & (self._layer > _NO_LAYER))
-        self._by_sum[operator.outputs[0]] = self._mostly(known)
+        known = np.flatnonzero((place >= 0) & (self._layers.of > NO_LAYER))
+        self._by_sum[operator.outputs[0]] = self._layers.mostly(known)
         if not len(known):
             return {}
         # Elements of a run are consecutive: all that are known say where it begins, or none does.
@@ -126,12 +115,6 @@ class _Streams:
         chosen = np.isin(element, missing)
         return dict(zip(element[chosen].tolist(), self._numbers[chosen], strict=True))
 
-    def _mostly(self, known: NDArray[np.int64]) -> frozenset[int]:
-        """The layers of which most results are among these."""
-        count = np.bincount(self._layer[known] + 1, minlength=len(self._sizes))
-        most = count[1:] > _MOST * self._sizes[1:]
-        return frozenset(np.flatnonzero(most).tolist())
-
     def makers(self, network: NetworkNumbers) -> dict[int, frozenset[int]]:
         """The layers of each tensor. What an operator only moves was made by one before it."""
         computed = [index for each in network.operators for index in each.operator.outputs]
@@ -144,11 +127,10 @@ class _Streams:
         order = np.argsort(tensor, kind="stable")
         bounds = np.searchsorted(tensor[order], np.arange(len(held) + 1))
         for k, index in enumerate(held):
-            own = order[bounds[k] : bounds[k + 1]]
-            own = self._mostly(own[place[own] >= 0])
+            results = order[bounds[k] : bounds[k + 1]]
+            own = self._layers.mostly(results[place[results] >= 0])
             found[index] = found.get(index, frozenset()) | own
-        # Of those that compute it, or else of those that move what they make.
-        return {index: own - self._copies or own for index, own in found.items() if own}
+        return {index: self._layers.computing(own) for index, own in found.items() if own}
 
 
 def _places(wanted: Elements, values: Elements) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof.difference import Difference, Results, Surplus, difference
 from darwinn_testbench.proof.network import NetworkNumbers, OperatorProof
 from darwinn_testbench.proof.number_set import NumberSet
+from darwinn_testbench.proof.result_layers import ResultLayers
 from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import Network, Operator
@@ -66,7 +67,8 @@ class OutputProof:
 @dataclass(frozen=True)
 class OperatorVerdict:
     """An operator that is not proved. ``reason``: why it is only sampled; else ``missing`` of its
-    ``elements`` are another function, and ``difference`` says in what."""
+    ``elements`` are another function, and ``difference`` says in what. ``layers`` of the program
+    compute it, as far as that is known."""
 
     index: int
     name: str
@@ -74,6 +76,7 @@ class OperatorVerdict:
     missing: int = 0
     reason: str = ""
     difference: Difference | None = None
+    layers: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         named = f"operator {self.index} {self.name}"
@@ -160,7 +163,9 @@ class _Proof:
     """A program beside its network, which is gone through once, and again where a difference
     changes nothing."""
 
-    def __init__(self, session: Session, uncompiled: Uncompiled, program: NumberedInference) -> None:
+    def __init__(
+        self, session: Session, uncompiled: Uncompiled, program: NumberedInference
+    ) -> None:
         self._session, self._uncompiled, self._program = session, uncompiled, program
         self._results: Results | None = None
         # Of most programs nothing more is asked: numbers of large networks take gigabytes.
@@ -190,8 +195,8 @@ class _Proof:
             self._network = self._numbers()
             outputs = self._outputs()
             first = self._first_wrong(outputs)
-        found = None if first is None else self._explained(first)
-        return self._judged(outputs, first, found)
+        refuted = None if first is None else self._explained(first)
+        return self._judged(outputs, refuted)
 
     def _run(self, collector: Collector) -> None:
         """Number the program again, for other results."""
@@ -225,13 +230,23 @@ class _Proof:
         wrong = (each for each in self._network.operators if each.missed)
         return next((each for each in wrong if each.operator.index in before), None)
 
-    def _explained(self, wrong: OperatorProof) -> Difference | None:
-        """What differs in an operator."""
+    def _explained(self, wrong: OperatorProof) -> OperatorVerdict:
+        """What differs in an operator; that all its elements do says nothing."""
+        operator = wrong.operator
+        found = OperatorVerdict(operator.index, operator.name, wrong.elements, wrong.missed)
         stages: list[StageTerms] = []
-        self._network.terms(wrong.operator, stages)
-        output = wrong.operator.outputs[0]
-        if len(stages) != 1 or output not in wrong.missing:
-            return None
+        self._network.terms(operator, stages)
+        output = operator.outputs[0]
+        if len(stages) == 1 and output in wrong.missing:
+            term = self._term(operator, wrong.missing[output], stages[0])
+            found = replace(found, difference=term, layers=self._layers(stages[0]))
+        if found.difference is None and wrong.missed == wrong.elements:
+            return OperatorVerdict(operator.index, operator.name, reason=NO_ELEMENT)
+        return found
+
+    def _term(
+        self, operator: Operator, missing: NDArray[np.int64], stage: StageTerms
+    ) -> Difference | None:
         known = NumberSet()
         for each in self._network.numbers.values():
             known.enter(each.reshape(-1))
@@ -239,29 +254,26 @@ class _Proof:
         self._run(surplus)
         # By the values of the file, not by those of the chip's bytes.
         network, numbers = self._uncompiled.network, self._network.numbers
-        missing = wrong.missing[output]
-        return difference(network, wrong.operator, numbers, missing, stages[0], surplus.made())
+        return difference(network, operator, numbers, missing, stage, surplus.made())
+
+    def _layers(self, stage: StageTerms) -> tuple[int, ...]:
+        """Layers of which most sums are those of an operator."""
+        assert self._results is not None
+        made, same = self._results.with_sums(stage.totals)
+        of = ResultLayers(made, self._session.program.chunks)
+        return tuple(sorted(of.computing(of.mostly(same))))
 
     def _judged(
-        self,
-        outputs: tuple[OutputProof, ...],
-        first: OperatorProof | None,
-        found: Difference | None,
+        self, outputs: tuple[OutputProof, ...], found: OperatorVerdict | None
     ) -> FunctionProof:
         sampled = [
             OperatorVerdict(each.operator.index, each.operator.name, reason=each.reason)
             for each in self._network.operators
             if each.reason
         ]
-        refuted = []
-        if first is not None:
-            place = first.operator.index, first.operator.name
-            if found is None and first.missed == first.elements:
-                sampled += [OperatorVerdict(*place, reason=NO_ELEMENT)]
-            else:
-                refuted.append(
-                    OperatorVerdict(*place, first.elements, first.missed, difference=found)
-                )
+        refuted: list[OperatorVerdict] = []
+        if found is not None:
+            (sampled if found.reason else refuted).append(found)
             done = {each.index for each in (*sampled, *refuted)}
             sampled += [
                 OperatorVerdict(each.operator.index, each.operator.name, reason=NOT_REACHED)

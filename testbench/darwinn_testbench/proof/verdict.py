@@ -12,6 +12,7 @@ from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.hazards import Judgement
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.proof.prove import FunctionProof, OperatorVerdict, Uncompiled, prove
+from darwinn_testbench.proof.shown import NOT_SHOWN, Shown
 from darwinn_testbench.report import Verdict, counted, one_line
 from darwinn_testbench.report.progress import ProgressCallback
 
@@ -23,11 +24,13 @@ _MOST_NAMED = 3
 @dataclass(frozen=True)
 class Proof(FunctionProof):
     """What is proved of a program, and whether that was ``judged`` now. ``every_output``: every
-    byte of every output is the same function of the inputs as in the network."""
+    byte of every output is the same function of the inputs as in the network. ``shown``: an input
+    for which a refuted element differs, if one was found."""
 
     judged: Judgement = Judgement.JUDGED
     seconds: float = 0.0
     every_output: bool = False
+    shown: Shown | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -38,6 +41,13 @@ class Proof(FunctionProof):
     def number_proved(self) -> int:
         """Operators that are proved."""
         return self.operators - len(self.sampled) - len(self.refuted)
+
+    @property
+    def seen(self) -> str:
+        """Where what is refuted shows; empty if nothing is."""
+        if not self.refuted:
+            return ""
+        return NOT_SHOWN if self.shown is None else str(self.shown)
 
     def __str__(self) -> str:
         if self.judged is Judgement.NOT_JUDGED:
