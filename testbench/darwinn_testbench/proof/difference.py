@@ -88,7 +88,9 @@ def difference(
     found = found or _of_sum(network, operator, numbers, missing, stage, surplus)
     if found is None:
         return None
-    return replace(found, factor=float(stage.factors[found.element]))
+    shape = network.tensors[operator.outputs[0]].shape
+    flat = np.ravel_multi_index(found.element, shape) if shape else 0
+    return replace(found, factor=float(stage.factors.reshape(-1)[flat]))
 
 
 def _named(

@@ -19,10 +19,11 @@ from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.numbering.run import Elements
 from numpy.typing import NDArray
 
+from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.proof.network import NetworkNumbers
 from darwinn_testbench.proof.number_set import NumberSet
-from darwinn_testbench.proof.prove import Uncompiled, numbered_inference
+from darwinn_testbench.proof.prove import Uncompiled, numbered_inference, path_of
 from darwinn_testbench.proof.result_layers import NO_LAYER, ResultLayers
 from darwinn_testbench.proof.terms import StageTerms
 from darwinn_testbench.reference.tflite.graph import Operator
@@ -59,11 +60,23 @@ class _Results(NumberSet):
 
 
 def makers_of(session: Session, uncompiled: Uncompiled) -> Makers:
-    """The layers of each tensor, as far as numbers say it. The chip is left as after an inference.
+    """The layers of each tensor, as far as numbers say it, or what was kept of the same files.
+
+    The chip is left as after another inference.
 
     Raises:
         SimulationError: the program fails.
     """
+    path = path_of("makers", session, uncompiled)
+    known = kept.kept(path, Makers)
+    if known is not None:
+        return known
+    found = _found(session, uncompiled)
+    kept.keep(path, found)
+    return found
+
+
+def _found(session: Session, uncompiled: Uncompiled) -> Makers:
     results = _Results()
     try:
         program = numbered_inference(session, uncompiled, results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.numbering.run import Collector, Elements, Numbered, number_program
 from numpy.typing import NDArray
 
+from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.model import BoundLayer
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.policy import AnyArray
@@ -47,6 +49,14 @@ class Uncompiled:
     def name(self, port: str) -> str:
         """The name of the tensor of a port."""
         return self.names.get(port, port)
+
+
+def path_of(kind: str, session: Session, uncompiled: Uncompiled) -> Path:
+    """Where what is known of a program beside its network is kept."""
+    compiled = session.model.compiled
+    names = sorted(uncompiled.names.items())
+    subjects = compiled.inference, compiled.caching, uncompiled.data, names
+    return kept.path_of(kind, *subjects, session.device.preloads)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from darwinn_sim.errors import SimulationError
 from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.hazards import Judgement
 from darwinn_testbench.chip.session import Session
-from darwinn_testbench.proof.prove import FunctionProof, OperatorVerdict, Uncompiled, prove
+from darwinn_testbench.proof.prove import FunctionProof, OperatorVerdict, Uncompiled, path_of, prove
 from darwinn_testbench.proof.shown import NOT_SHOWN, Shown
 from darwinn_testbench.report import Verdict, counted, one_line
 from darwinn_testbench.report.progress import ProgressCallback
@@ -76,14 +76,7 @@ def proof_of(session: Session, uncompiled: Uncompiled, progress: ProgressCallbac
     The chip is left as after another inference, or powered up.
     """
     begin = time.perf_counter()
-    path = kept.path_of(
-        "function",
-        session.model.compiled.inference,
-        session.model.compiled.caching,
-        uncompiled.data,
-        sorted(uncompiled.names.items()),
-        session.device.preloads,
-    )
+    path = path_of("function", session, uncompiled)
     known = kept.kept(path, FunctionProof)
     if known is None:
         progress("proof: the program as functions of its inputs", 0, 1)

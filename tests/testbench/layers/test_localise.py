@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from darwinn_formats import darwinn
+from darwinn_formats import darwinn, tflite
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.check import OutputRow
@@ -19,6 +19,7 @@ from darwinn_testbench.compiler.executorch import executorch_program
 from darwinn_testbench.compiler.natives import NATIVES
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network
+from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.report import Report, Verdict
 from faulty_networks import INPUT, LAYERS, NETWORK, with_wrong_weights
 from vmfb_matmul import constants_of, weights_of
@@ -44,6 +45,34 @@ def test_wrong_weights_are_named_once_against_the_model_before_compilation(
     ]
     assert all(each.operation == "FULLY_CONNECTED" for each in found)
     assert all(each.differing == 1 for each in found)
+
+
+ALIKE = random_dense([32, 32, 32, 32, 32], 3)
+"""Layers that nothing but their function tells apart."""
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("layer", [1, 2])
+def test_layers_of_one_size_are_told_apart_by_function(layer: int, seed: int) -> None:
+    """Of a wrong factor every element is wrong, and by values any layer may be the nearest."""
+    layers = list(ALIKE.layers)
+    scales = layers[layer].weight_scales * np.float32(1.25)
+    layers[layer] = replace(layers[layer], weight_scales=scales)
+    device = darwinn.dump(compile_network(replace(ALIKE, layers=tuple(layers))))
+    report = verify(device, uncompiled(ALIKE), localise=True, runs=1, seed=seed)
+    (found,) = report.figures["divergences"]
+    assert (found.name, found.layers) == (f"layer_{layer}", (layer,))
+    assert found.paired == "by function"
+    assert "(paired by function)" in str(found)
+    assert not report.figures["warnings"]
+
+
+def test_without_numbers_layers_are_found_by_their_values() -> None:
+    device = darwinn.dump(compile_network(with_wrong_weights(NETWORK, [1])))
+    report = verify(device, uncompiled(NETWORK), [{"input": INPUT}], localise=True, proof=False)
+    (found,) = report.figures["divergences"]
+    assert (found.layers, found.paired) == ((1,), "by values")
+    assert report.figures["warnings"] == ["layers are found by their values: --no-proof"]
 
 
 @pytest.mark.parametrize("wrong", [[], [1], [0, 2]], ids=str)
@@ -203,3 +232,27 @@ def test_a_real_network_with_three_wrong_bytes(corpus: Path) -> None:
     assert all(len(each.layers) == 1 for each in found)
     numbers = [each.layers[0] for each in found]
     assert numbers == sorted(set(numbers))
+
+
+OF_EXCITATION = 98
+"""The last layer of a squeeze-and-excite block, of 960 elements: others have as many."""
+
+
+@pytest.mark.nightly
+def test_a_wrong_weight_of_a_squeeze_and_excite_block_is_named_in_each_run(wild2: Path) -> None:
+    name = "thermal_face_automl"
+    data = (wild2 / "tflite" / f"{name}.tflite").read_bytes()
+    network = ChipArithmetic(tflite.load(data)).network
+    operator = network.operators[OF_EXCITATION]
+    weights = network.tensors[operator.inputs[1]].constant
+    assert weights is not None
+    changed = bytearray(data)
+    changed[data.find(weights.tobytes()) + 5000] ^= 0x80
+    executable = wild2 / "darwinn" / f"{name}_edgetpu.tflite"
+    for seed in range(3):
+        report = verify(
+            executable, bytes(changed), localise=True, runs=1, seed=seed, chip_only=True
+        )
+        (found,) = report.figures["divergences"]
+        assert found.name == network.tensors[operator.outputs[0]].name
+        assert (found.layers, found.differing, found.paired) == ((120,), 1, "by function")
