@@ -172,7 +172,7 @@ def _bit_of_fields(names: Sequence[str], bits: int, kind: str) -> Draw:
         (executable, chunk, operation), name, place, before = random.choice(found)
         width = min(bits, operation.instruction.field(name).width)
         change = _changed(operation, name, place, before ^ 1 << random.randrange(width))
-        return _of_fields(kind, [(executable, chunk, operation, (change,))])
+        return of_fields(kind, [(executable, chunk, operation, (change,))])
 
     return draw
 
@@ -192,9 +192,10 @@ def _changed(operation: Operation, name: str, place: int, after: int) -> Change:
     return Change(name, place, before, after)
 
 
-def _of_fields(
+def of_fields(
     kind: str, changes: Sequence[tuple[int, int, Operation, tuple[Change, ...]]]
 ) -> Fault:
+    """A fault that changes fields of instructions, each with its executable and chunk."""
     fields = tuple(
         Edit(executable, chunk, each.pc, each.instruction.name, own)
         for executable, chunk, each, own in changes
@@ -274,7 +275,7 @@ def _halos_exchanged(random: Random, subject: Subject) -> Fault | None:
         (executable, chunk, each, (_changed(each, field, -1, value),))
         for each, value in ((one, other[field]), (other, one[field]))
     ]
-    return _of_fields("halos exchanged", changes)
+    return of_fields("halos exchanged", changes)
 
 
 _READS = ("narrow_read", "parameter_read")
@@ -301,7 +302,7 @@ def _other_tensor(random: Random, subject: Subject) -> Fault | None:
     base = random.choice(sorted(alike[key] - {operation[field]}))
     assert isinstance(executable, int) and isinstance(chunk, int)
     change = _changed(operation, field, -1, base)
-    return _of_fields("another tensor", [(executable, chunk, operation, (change,))])
+    return of_fields("another tensor", [(executable, chunk, operation, (change,))])
 
 
 _FLOAT_BITS = 24

@@ -1,10 +1,10 @@
 """Which layers of a program compute which tensors: by the numbers of elements, not by values.
 
-The results of a program are collected with the instructions that made them. A layer computes the
-tensor that most of its results are elements of, by number or by sum, so that some wrong elements,
-or a wrong factor, change nothing. Behind an operator with wrong elements the network is numbered
-from what the chip has in their place: the results of one run of lanes are consecutive elements, of
-which those that are right say which the others are.
+The results of a program are collected with the instructions that made them. A layer computes, or
+moves, the tensor that many of its results are elements of, by number or by sum, so that some wrong
+elements, or a wrong factor, change nothing. Behind an operator with wrong elements the network is
+numbered from what the chip has in their place: the results of one run of lanes are consecutive
+elements, of which those that are right say which the others are.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Streams:
         """The chip's numbers in the place of elements that it makes nowhere."""
         place = _places(stage.totals.reshape(-1), self._totals)
         known = np.flatnonzero((place >= 0) & (self._layers.of > NO_LAYER))
-        self._by_sum[operator.outputs[0]] = self._layers.mostly(known)
+        self._by_sum[operator.outputs[0]] = self._layers.made_of(known)
         if not len(known):
             return {}
         # Elements of a run are consecutive: all that are known say where it begins, or none does.
@@ -129,7 +129,7 @@ class _Streams:
         return dict(zip(element[chosen].tolist(), self._numbers[chosen], strict=True))
 
     def makers(self, network: NetworkNumbers) -> dict[int, frozenset[int]]:
-        """The layers of each tensor. What an operator only moves was made by one before it."""
+        """The layers of each tensor. What an operator only moves is that of one before it."""
         computed = [index for each in network.operators for index in each.operator.outputs]
         held = [index for index in computed if index in network.numbers]
         numbers = [network.numbers[index].reshape(-1) for index in held]
@@ -141,9 +141,9 @@ class _Streams:
         bounds = np.searchsorted(tensor[order], np.arange(len(held) + 1))
         for k, index in enumerate(held):
             results = order[bounds[k] : bounds[k + 1]]
-            own = self._layers.mostly(results[place[results] >= 0])
+            own = self._layers.made_of(results[place[results] >= 0])
             found[index] = found.get(index, frozenset()) | own
-        return {index: self._layers.computing(own) for index, own in found.items() if own}
+        return {index: own for index, own in found.items() if own}
 
 
 def _places(wanted: Elements, values: Elements) -> NDArray[np.int64]:

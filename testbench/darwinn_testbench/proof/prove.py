@@ -267,11 +267,11 @@ class _Proof:
         return difference(network, operator, numbers, missing, stage, surplus.made())
 
     def _layers(self, stage: StageTerms) -> tuple[int, ...]:
-        """Layers of which most sums are those of an operator."""
+        """Layers of which many sums are those of an operator."""
         assert self._results is not None
         made, same = self._results.with_sums(stage.totals)
         of = ResultLayers(made, self._session.program.chunks)
-        return tuple(sorted(of.computing(of.mostly(same))))
+        return tuple(sorted(of.made_of(same)))
 
     def _judged(
         self, outputs: tuple[OutputProof, ...], found: OperatorVerdict | None

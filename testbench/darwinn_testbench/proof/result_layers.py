@@ -1,4 +1,4 @@
-"""Which layers results of a program are of, and which layers are mostly these."""
+"""Which layers results of a program are of, and which layers compute or move many of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 NO_LAYER = -1
 
-_MOST = 0.5
-"""Share of a layer's results above which it computes what they are of."""
+_MUCH = 1 / 8
+"""Share of a layer's results from which on it computes what they are of: a product of two tensors
+has three results beside each of its own."""
 
 
 class ResultLayers:
@@ -22,19 +23,14 @@ class ResultLayers:
 
     def __init__(self, made: Records[Made], chunks: Sequence[DecodedChunk]) -> None:
         layer_of = np.full(1 + int(made["instruction"].max(initial=0)), NO_LAYER)
-        found = layers.find(chunks)
-        for each in found:
+        for each in layers.find(chunks):
             if not each.output_16bit:
                 layer_of[[k for k in each.instructions if k < len(layer_of)]] = each.number
         self.of: NDArray[np.int64] = layer_of[made["instruction"]]
-        self._copies = frozenset(each.number for each in found if each.copies)
         self._sizes = np.bincount(self.of + 1)
 
-    def mostly(self, results: NDArray[np.int64]) -> frozenset[int]:
-        """The layers of which most results are among these (indices)."""
+    def made_of(self, results: NDArray[np.int64]) -> frozenset[int]:
+        """The layers of which many results are among these (indices): they compute or move them."""
         count = np.bincount(self.of[results] + 1, minlength=len(self._sizes))
-        return frozenset(np.flatnonzero(count[1:] > _MOST * self._sizes[1:]).tolist())
-
-    def computing(self, found: frozenset[int]) -> frozenset[int]:
-        """Of layers those that compute, or else all, which move what others have computed."""
-        return found - self._copies or found
+        much = (count[1:] > 0) & (count[1:] >= _MUCH * self._sizes[1:])
+        return frozenset(np.flatnonzero(much).tolist())
