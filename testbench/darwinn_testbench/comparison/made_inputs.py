@@ -27,7 +27,7 @@ from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Ope
 from darwinn_testbench.reference.tflite.output_stage import clip_bounds
 from darwinn_testbench.reference.tflite.rules import Terms, rule_of
 
-_MOST_FOLLOWED = 48
+_MOST_FOLLOWED = 512
 """Elements of a tensor that are followed backwards: those that weigh most."""
 _MOST_BOUNDARIES = 256
 """Places of rounding that a sum is tried to be brought to."""

@@ -388,21 +388,17 @@ def _of_window(
     n, y, x, channel = (int(k) for k in np.unravel_index(flat, output.shape))
     kernel = weights.shape[1:3]
     axes = window_axes(operator.options, source.shape[1:3], kernel)
-    depthwise = operator.name == "DEPTHWISE_CONV_2D"
-    depth = source.shape[3]
-    found: list[tuple[int, int]] = []
-    for (row, i), (column, j) in _met(axes, (y, x), source.shape[1:3]):
-        if depthwise:
-            of = channel // (weights.shape[3] // depth)
-            place = np.ravel_multi_index((0, i, j, channel), weights.shape)
-            found.append((_flat(source, n, row, column, of), int(place)))
-            continue
-        first = channel // (weights.shape[0] // (depth // weights.shape[3])) * weights.shape[3]
-        for c in range(weights.shape[3]):
-            place = np.ravel_multi_index((channel, i, j, c), weights.shape)
-            found.append((_flat(source, n, row, column, first + c), int(place)))
-    pairs = np.array(found, np.int64).reshape(-1, 2)
-    return SumTerms(pairs[:, 0], pairs[:, 1])
+    depth, deep = source.shape[3], weights.shape[3]
+    if operator.name == "DEPTHWISE_CONV_2D":
+        inputs, of, column_of = np.array([channel // (deep // depth)]), 0, np.array([channel])
+    else:
+        group = channel // (weights.shape[0] // (depth // deep))
+        inputs, of, column_of = group * deep + np.arange(deep), channel, np.arange(deep)
+    met = list(_met(axes, (y, x), source.shape[1:3]))
+    sources = [_flat(source, n, row, column, 0) + inputs for (row, _), (column, _) in met]
+    places = [_flat(weights, of, i, j, 0) + column_of for (_, i), (_, j) in met]
+    nothing = [np.empty(0, np.int64)]
+    return SumTerms(np.concatenate([*sources, *nothing]), np.concatenate([*places, *nothing]))
 
 
 def _met(

@@ -92,9 +92,13 @@ def test_an_output_of_a_run_is_named_with_what_it_was_drawn_from() -> None:
     report = verified(with_weight(1, (3, 5), 0x40), DENSE)
     shown = report.figures["proof"].shown
     assert shown.is_output
-    row = next(row for row in report.rows if row.chip_arithmetic and row.chip_arithmetic.differing)
+    row, found = next(
+        (row, row.chip_arithmetic)
+        for row in report.rows
+        if row.chip_arithmetic and row.chip_arithmetic.differing
+    )
     assert (shown.run, str(shown.origin)) == (row.run, row.origin)
-    assert shown.element == row.chip_arithmetic.first_difference
+    assert shown.element == found.first_difference
 
 
 def test_what_no_input_shows_in_time_is_no_pass(
