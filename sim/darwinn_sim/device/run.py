@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from darwinn_formats.limits import Clock, Limits
@@ -16,6 +16,7 @@ from darwinn_sim.host.descriptors import STREAMS
 from darwinn_sim.isa.codec import DecodedChunk
 from darwinn_sim.isa.codes import DescriptorTag, InputFifo
 from darwinn_sim.kernel import order, state
+from darwinn_sim.kernel.shadows import places_of, shadows_of
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import core_alone, diagnosis, random_schedule, schedule
 from darwinn_sim.machine.completeness import awaits_chunk
@@ -288,12 +289,13 @@ class ProgramRun:
             room = chip.HOST_FIFO_BYTES - int(stream["length"])
             if self._order is not None:
                 room = min(room, self._order.host_bytes())
-            known = self.host.next_known(tag, room)
+            known: NDArray[Any] | None = self.host.next_known(tag, room)
             data = self.host.pull(tag, room)
             if data.size:
                 if self._numbers is not None and known is not None:
-                    self._numbers["input"][fifo, _free_places(stream, data.size)] = known
-                    known = known == 1
+                    places = _free_places(stream, data.size)
+                    self._numbers["input"][fifo, places] = places_of(known)
+                    known = shadows_of(known)
                 _append(stream, data, known)
                 moved = True
         output = self.core["output"]
@@ -319,10 +321,10 @@ class ProgramRun:
 
 
 def _append(
-    fifo: state.ByteFifo, data: NDArray[np.uint8], known: NDArray[np.bool_] | None = None
+    fifo: state.ByteFifo, data: NDArray[np.uint8], known: NDArray[Any] | None = None
 ) -> None:
     """Append bytes to a byte FIFO that has room for them; ``known``: which follow from written
-    ones, None: all.
+    ones, or their shadows; None: all.
     """
     first = (int(fifo["head"]) + int(fifo["length"])) % chip.HOST_FIFO_BYTES
     fits = min(data.size, chip.HOST_FIFO_BYTES - first)

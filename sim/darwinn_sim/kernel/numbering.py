@@ -18,6 +18,7 @@ from darwinn_sim import chip
 from darwinn_sim.kernel import field, state
 from darwinn_sim.kernel.compiled import inner
 from darwinn_sim.kernel.hooks import hook_of
+from darwinn_sim.kernel.shadows import SHADOW
 from darwinn_sim.kernel.structure import Numbers, Record, Records
 
 MOST_VALUES = 8192
@@ -45,24 +46,52 @@ MADE = 1 << 21
 UNBOUNDED = 1 << 40
 """The reach of a sum that may be any number, negative ones too."""
 
+MOST_PARAMETERS = 1 << 27
+"""Bytes of parameters whose uses are marked."""
+
+MOST_SUMS = 1 << 25
+"""Sums that are told from each other."""
+
+MOST_USES = 1 << 23
+"""Uses that there is room for until they are taken."""
+
+WEIGHT, ZERO_POINT, SCALE, BIAS, OTHER = (1 << k for k in range(5))
+"""What a byte of the parameters is used as (``origins``); of several all bits."""
+
 NARROW_TO_WIDE, WIDE_TO_NARROW = range(2)
 """Units that hold a row."""
 
 _NARROW_WORDS = chip.NARROW_ADDRESS_BYTES // chip.WORD_BYTES
 _ACTIVATION_BYTES = chip.ACTIVATION_UNITS * chip.ACTIVATION_UNIT_BYTES
+_PARAMETER_BYTES = chip.PARAMETER_UNITS * chip.PARAMETER_UNIT_BYTES
 _OUTFEED = chip.TILES
+
+_ORIGINS = np.uint32(SHADOW * 0x01010101)
 
 
 class Made(Record):
     """A result: its ``number``, the element of its sum (``total``), the bits of its factor
-    (``scale``), and who made it."""
+    (``scale``), and who made it; the number of the sum, where sums are told from each other."""
 
     number: np.uint64
     total: np.uint64
     instruction: int
+    sum: int
     scale: np.uint32
     tile: np.uint8
     lane: np.uint8
+
+
+class Use(Record):
+    """A byte of the parameters (``place``) is used in a sum of a ``lane``, or in its result, in a
+    ``role`` of ``origins``. ``number``: of what it is multiplied with, or which byte of a word it
+    is."""
+
+    number: np.uint64
+    place: int
+    sum: int
+    lane: np.uint8
+    role: np.uint8
 
 
 class Numbering(Record):
@@ -79,6 +108,13 @@ class Numbering(Record):
     and ``set_count``: remembered maxima (there are ``sets``), with values in ``pool`` (``pooled``
     of them). ``function_key`` and ``function_number``: functions of one byte. There are
     ``results_made`` in ``made``. ``lost``: maxima or values of them there was no room for.
+
+    ``traces``: uses of parameters (``origins``) are marked. There were ``sums_begun``; ``sum`` is
+    the one of each tile, and ``put_aside`` those whose sums are in rows of wide memory; ``goes_on``
+    has the sum that each goes on from. Of those in ``wanted`` (bit k: lane k) ``uses`` are noted
+    (``uses_noted``). ``marked``: how many lanes of each byte of the words of a row are.
+    ``used_as``: roles of all bytes of the parameters. ``memory_origins``: bits of shadows of scalar
+    memory, which has no others by bytes.
     """
 
     narrow: Annotated[NDArray[np.uint64], chip.TILES, _NARROW_WORDS, 4]
@@ -120,6 +156,18 @@ class Numbering(Record):
     rounded: Annotated[NDArray[np.int32], field.CONSTANTS]
     made: Annotated[Records[Made], MADE]
     results_made: int
+    traces: int
+    parameters: Annotated[NDArray[np.uint64], _PARAMETER_BYTES]
+    sums_begun: int
+    sum: Annotated[Numbers, chip.TILES]
+    put_aside: Annotated[NDArray[np.int64], chip.TILES, chip.WIDE_ROWS]
+    goes_on: Annotated[Numbers, MOST_SUMS]
+    wanted: Annotated[NDArray[np.uint64], MOST_SUMS]
+    uses: Annotated[Records[Use], MOST_USES]
+    uses_noted: int
+    marked: Annotated[NDArray[np.uint8], chip.TILES, chip.WIDE_ROWS, 4]
+    used_as: Annotated[NDArray[np.uint8], MOST_PARAMETERS]
+    memory_origins: Annotated[NDArray[np.uint32], chip.SCALAR_MEMORY_WORDS]
 
 
 class _Numbered(Record):
@@ -172,7 +220,7 @@ def _has_unknown(written: np.uint32) -> bool:
 @inner
 def _copy_word(target: NDArray[np.uint64], source: NDArray[np.uint64], written: np.uint32) -> None:
     """The four numbers of a word, if they mean anything."""
-    if _has_unknown(written):
+    if _has_unknown(written) or written & _ORIGINS:
         for k in range(4):
             target[k] = source[k]
 
@@ -207,6 +255,24 @@ def transpose(numbers: NDArray[np.uint64], words: int, block: int) -> None:
                 numbers[group + 1, j] = one
 
 
+@inner
+def overwrites(numbers: Numbering, tile: int, base: int, put_aside: int) -> None:
+    """A row of wide memory gets what has not been used: a sum that is ``put_aside``, or 0."""
+    if numbers.traces:
+        row = base // chip.ROW_WORDS
+        numbers.put_aside[tile, row] = put_aside
+        for k in range(4):
+            numbers.marked[tile, row, k] = 0
+
+
+@inner
+def _uses(numbers: Numbering, written: np.uint32, word: NDArray[np.uint64]) -> None:
+    """Bytes of the parameters among the four of a word go where nobody follows them."""
+    for k in range(4):
+        if (written >> np.uint32(8 * k)) & np.uint32(SHADOW) and word[k] < MOST_PARAMETERS:
+            numbers.used_as[np.int64(word[k])] |= np.uint8(OTHER)
+
+
 # Between memories of a tile.
 
 
@@ -231,12 +297,13 @@ def writes_row(core: NumberedCore, tile: int, base: int, row: state.Row, words: 
     """Narrow-to-wide writes its row."""
     numbers = core.numbering
     _copy_row(numbers.wide[tile], base, numbers.rows[tile, NARROW_TO_WIDE], row, words)
+    overwrites(numbers, tile, base, 0)
 
 
 @inner
 def _as_copied(written: np.uint32) -> np.uint32:
     """The shadow of a copy: a mark of words that nothing has written (``numbering.run``) goes."""
-    return np.uint32((written | written >> np.uint32(1)) & state.WRITTEN)
+    return np.uint32((written | written >> np.uint32(1)) & state.WRITTEN | written & _ORIGINS)
 
 
 @hook
@@ -332,6 +399,7 @@ def consumes(
     """A ring consumer writes a row to wide memory."""
     numbers = core.numbering
     _copy_row(numbers.wide[tile], base, numbers.ring[tile, channel, slot], row, row.words)
+    overwrites(numbers, tile, base, 0)
 
 
 # Beside the tiles.
@@ -340,11 +408,14 @@ def consumes(
 @hook
 @inner
 def pops(core: NumberedCore, fifo: int, base: int, size: int, head: int) -> None:
-    """Bytes of the host go into the buffer of activations. Parameters are known."""
+    """Bytes of the host go into a buffer. Parameters are known, but for where they come from."""
     numbers = core.numbering
-    for k in range(size if fifo else 0):
+    for k in range(size if fifo or numbers.traces else 0):
         slot = (head + k) % chip.HOST_FIFO_BYTES
-        numbers.activations[base + k] = numbers.input[fifo, slot]
+        if fifo:
+            numbers.activations[base + k] = numbers.input[fifo, slot]
+        else:
+            numbers.parameters[base + k] = numbers.input[fifo, slot]
 
 
 @hook
@@ -359,18 +430,22 @@ def collects_activations(core: NumberedCore, first: int, base: int, words: int) 
 
 @hook
 @inner
-def collects_parameters(core: NumberedCore, base: int, words: int) -> None:
-    """The infeed takes words of the buffer of parameters, from word ``base`` on: of data there are
-    no numbers in it."""
+def collects_parameters(core: NumberedCore, first: int, base: int, words: int) -> None:
+    """The infeed takes words of the buffer of parameters, from word ``base`` on. Of data there are
+    no numbers in it, but where its bytes come from."""
+    numbers = core.numbering
     shadows = core.parameters_written.view(np.uint32)
     for i in range(words):
         core.uninitialised += int(_has_unknown(shadows[base + i]))
+        for k in range(4 if numbers.traces else 0):
+            numbers.infeed[first + i, k] = numbers.parameters[4 * (base + i) + k]
 
 
 @hook
 @inner
-def collects_scalar(core: NumberedCore, first: int, address: int) -> None:
+def collects_scalar(core: NumberedCore, row: state.Row, first: int, address: int) -> None:
     """The infeed takes a word of scalar memory."""
+    row.written[first] |= core.numbering.memory_origins[address]
     for k in range(4):
         core.numbering.infeed[first, k] = core.numbering.memory[address, k]
 
@@ -379,6 +454,8 @@ def collects_scalar(core: NumberedCore, first: int, address: int) -> None:
 @inner
 def feeds_out(core: NumberedCore, slot: int, word: int) -> None:
     """The outfeed appends a word to the host's output."""
+    row = core.ring.rows[slot]
+    _uses(core.numbering, row.written[word], core.numbering.ring[_OUTFEED, 0, slot, word])
     for k in range(4):
         number = core.numbering.ring[_OUTFEED, 0, slot, word, k]
         core.numbering.output[_output_slot(core, k)] = number
@@ -388,6 +465,8 @@ def feeds_out(core: NumberedCore, slot: int, word: int) -> None:
 @inner
 def feeds_memory(core: NumberedCore, slot: int, word: int, address: int) -> None:
     """The outfeed writes a word to scalar memory."""
+    written = core.ring.rows[slot].written[word]
+    core.numbering.memory_origins[address] = written & _ORIGINS
     for k in range(4):
         core.numbering.memory[address, k] = core.numbering.ring[_OUTFEED, 0, slot, word, k]
 
@@ -422,6 +501,7 @@ def keeps_operands(core: NumberedCore) -> None:
 @inner
 def stores(core: NumberedCore, register: int, address: int) -> None:
     """A register goes to scalar memory."""
+    core.numbering.memory_origins[address] = np.uint32(0)
     for k in range(4):
         core.numbering.memory[address, k] = core.numbering.operands[register, k]
 
@@ -430,5 +510,7 @@ def stores(core: NumberedCore, register: int, address: int) -> None:
 @inner
 def loads(core: NumberedCore, register: int, address: int) -> None:
     """A word of scalar memory goes to a register."""
+    numbers = core.numbering
+    _uses(numbers, numbers.memory_origins[address], numbers.memory[address])
     for k in range(4):
         core.numbering.registers[register, k] = core.numbering.memory[address, k]

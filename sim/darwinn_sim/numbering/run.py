@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from darwinn_formats.darwinn import Buffer, Description, Executable
@@ -23,7 +23,8 @@ from darwinn_sim.device.run import ProgramRun
 from darwinn_sim.host.buffers import Request, batches_of
 from darwinn_sim.host.memory import Region
 from darwinn_sim.kernel import numbering, state
-from darwinn_sim.kernel.numbering import Made
+from darwinn_sim.kernel.numbering import Made, Use
+from darwinn_sim.kernel.shadows import KNOWN, ORIGINS, SHADOW
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.foundation import CONTROL
 from darwinn_sim.lifting.walk import NotLifted
@@ -33,9 +34,6 @@ from darwinn_sim.numbering import kernels
 from darwinn_sim.units import numbered_sums
 
 Elements = NDArray[np.uint64]
-
-KNOWN = 1
-"""What stands for the number of a byte of the host that is known: its value is its number."""
 
 _HELD = ("narrow", "scale_bias", "memory", "registers", "activations", "low", "high", "wide")
 """Memories whose bytes say nothing before a run, by the names of their numbers, and the sums that
@@ -48,7 +46,14 @@ _NO_WORD = 0xFFFFFFFF
 _HALF = 32
 """So many bits less has a part of an element."""
 
-_SPREAD, _MARK = np.uint32(0x9E3779B1), np.uint32(0x02020202)
+_MARK = np.uint32(2)
+"""Bit of the shadow of each byte of a word that holds what it held before."""
+
+_ORIGINS = np.uint32(SHADOW * 0x01010101)
+"""Bits of the shadow of a word whose numbers say where its bytes are from."""
+
+_WORK_OF_A_TURN = 1 << 15
+"""Where uses are noted, which take more room than results."""
 
 _COURSE = "its course may depend on data, or on what came before"
 
@@ -61,6 +66,27 @@ class Collector(Protocol):
 
     def forget(self) -> None:
         """Those so far were no results of every run."""
+
+
+class Tracer(Collector, Protocol):
+    """Takes the uses of parameters, too, in the sums that are ``wanted``: of each, by its number
+    from 1 on, bits of lanes. Behind its end none are wanted."""
+
+    @property
+    def wanted(self) -> NDArray[np.uint64]:
+        """Bits of lanes, by sum."""
+
+    def take_uses(self, uses: Records[Use]) -> None:
+        """Some of them; what they are in is used again."""
+
+
+class Traced(NamedTuple):
+    """Of a run that traces parameters: ``numbered``; bits of what each byte is ``used_as``, those
+    that are cached first (``kernel.origins``); and the sum that each ``goes_on`` from, or 0."""
+
+    numbered: Numbered
+    used_as: NDArray[np.uint8]
+    goes_on: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -85,11 +111,13 @@ class Numbered:
 
 class _Before(NamedTuple):
     """What an inference finds: tiles, which words of their wide memory are ``stale``, as inferences
-    write them, and ``flags`` of the scalar core."""
+    write them, ``flags`` of the scalar core, and where parameters are from if that is asked:
+    numbers of wide memory, and bits of its shadows."""
 
     tiles: Records[state.Tile]
     stale: NDArray[np.bool_]
     flags: NDArray[np.int64]
+    origins: tuple[Elements, NDArray[np.uint32]] | None = None
 
 
 class _NumberedRun(ProgramRun):
@@ -104,6 +132,10 @@ class _NumberedRun(ProgramRun):
         if count:
             self.collector.take(numbers["made"][:count])
             numbers["results_made"] = 0
+        count = int(numbers["uses_noted"])
+        if count:
+            cast("Tracer", self.collector).take_uses(numbers["uses"][:count])
+            numbers["uses_noted"] = 0
         return reason
 
 
@@ -138,27 +170,79 @@ def number_program(
         NotLifted: what it does may depend on data, or on what memories held before.
         SimulationError: its program fails.
     """
-    tiles, stale = _before(accelerator, executable)
-    before = _Before(tiles, stale, accelerator.chip.core["flags"].copy())
+    before = _before(accelerator, executable)
+    return _numbered(accelerator.load(executable), executable, inputs, before, collector)[0]
+
+
+def trace_program(
+    accelerator: Accelerator,
+    caching: Executable | None,
+    executable: Executable,
+    inputs: Mapping[str, Elements],
+    tracer: Tracer,
+) -> Traced:
+    """As :func:`number_program`, and follow the parameters: those that ``caching`` has brought to
+    the chip, and those of ``executable``."""
+    origins = None if caching is None else _origins(accelerator, caching)
+    before = _before(accelerator, executable)._replace(origins=origins)
+    cached = 0 if caching is None else len(caching.parameters)
+    program = accelerator.load(executable)
+    numbered, device = _numbered(program, executable, inputs, before, tracer, cached)
+    numbers = device.core["numbering"]
+    if int(numbers["sums_begun"]) + 1 >= numbering.MOST_SUMS:
+        raise NotLifted("it makes more sums than are told from each other")
+    return Traced(
+        numbered,
+        numbers["used_as"][: cached + len(executable.parameters)].copy(),
+        numbers["goes_on"][: int(numbers["sums_begun"]) + 1].copy(),
+    )
+
+
+def _origins(accelerator: Accelerator, caching: Executable) -> tuple[Elements, NDArray[np.uint32]]:
+    """Where parameters are from that have been cached, and bits of the shadows of their words."""
+    beside = Accelerator(numbered=True)
+    beside.take(accelerator.load(caching))
+    beside.chip.core["numbering"]["traces"] = 1
+    beside.follow(np.uint64)
+    beside.walk(caching, lambda request: _fill(caching, request, {}, 0), None)
+    shadows = beside.chip.tiles["wide_written"] & _ORIGINS
+    return beside.chip.core["numbering"]["wide"].reshape(chip.TILES, -1, 4).copy(), shadows
+
+
+def _numbered(
+    program: LoweredProgram,
+    executable: Executable,
+    inputs: Mapping[str, Elements],
+    before: _Before,
+    collector: Collector,
+    cached: int | None = None,
+) -> tuple[Numbered, Chip]:
+    """Of a run; parameters are followed if so many bytes of them are ``cached``."""
+    stale = before.stale
     while True:
-        program = accelerator.load(executable)
-        beside, outputs = _run(program, executable, inputs, before, collector)
-        written = (beside.chip.tiles["wide_written"] != _untouched()) & ~stale
+        beside, outputs = _run(program, executable, inputs, before, collector, cached)
+        # Where parameters are from does not matter here.
+        shadows = beside.chip.tiles["wide_written"] & ~_ORIGINS
+        written = (shadows != _untouched()) & ~stale
         if not written.any():
             break
         # What has been taken for a constant is none: once more, with that known.
         stale |= written
         collector.forget()
     _check(beside.chip, before)
-    return Numbered(_outputs(outputs), _sets(beside.chip))
+    return Numbered(_outputs(outputs), _sets(beside.chip)), beside.chip
 
 
 @cache
 def _untouched() -> NDArray[np.uint32]:
     """Shadows of words of wide memory that hold what they held before the run: no two are the same,
-    so that a copy of such a word is told from it, and no byte is 0."""
+    so that a copy of such a word is told from it. No byte is 0, or has the bit of an origin."""
     words = np.arange(chip.TILES * chip.WIDE_ROWS * chip.ROW_WORDS, dtype=np.uint32)
-    return (words * _SPREAD | _MARK).reshape(chip.TILES, -1)
+    shadows = np.zeros_like(words)
+    for k in range(4):
+        part = words >> np.uint32(6 * k) & np.uint32(63)
+        shadows |= (part & 1 | _MARK | part >> 1 << 3) << np.uint32(8 * k)
+    return shadows.reshape(chip.TILES, -1)
 
 
 def _run(
@@ -167,15 +251,22 @@ def _run(
     inputs: Mapping[str, Elements],
     before: _Before,
     collector: Collector,
+    cached: int | None,
 ) -> tuple[Accelerator, Mapping[Buffer, Region]]:
     beside = Accelerator(engine=_Engine(collector), numbered=True)
     beside.take(program)
     beside.chip.work_of_a_turn = numbering.WORK_OF_A_TURN
     _hold(beside.chip, before)
     outputs: dict[Buffer, Region] = {}
+    if cached is not None:
+        numbers = beside.chip.core["numbering"]
+        numbers["traces"] = 1
+        beside.chip.work_of_a_turn = _WORK_OF_A_TURN
+        wanted = cast("Tracer", collector).wanted[: numbering.MOST_SUMS]
+        numbers["wanted"][: len(wanted)] = wanted
 
     def fill(request: Request) -> None:
-        _fill(executable, request, inputs)
+        _fill(executable, request, inputs, cached)
         for buffer, mapped in request.buffers.items():
             if buffer.desc == Description.BASE_ADDRESS_OUTPUT_ACTIVATION:
                 outputs[buffer] = mapped.region
@@ -185,10 +276,8 @@ def _run(
     return beside, outputs
 
 
-def _before(
-    accelerator: Accelerator, executable: Executable
-) -> tuple[Records[state.Tile], NDArray[np.bool_]]:
-    """What tiles hold before an inference, and which words of wide memory one writes."""
+def _before(accelerator: Accelerator, executable: Executable) -> _Before:
+    """What an inference finds. One is made to see which words of wide memory they write."""
     device = accelerator.chip
     shadow = device.tiles["wide_written"].copy()
     device.tiles["wide_written"] = _untouched()
@@ -196,13 +285,17 @@ def _before(
     stale = device.tiles["wide_written"] != _untouched()
     tiles = device.tiles.copy()
     device.tiles["wide_written"] = np.where(stale, device.tiles["wide_written"], shadow)
-    return tiles, stale
+    return _Before(tiles, stale, device.core["flags"].copy())
 
 
 def _hold(device: Chip, before: _Before) -> None:
     """Give a chip what an inference finds; what inferences write of it says nothing."""
     device.tiles[:] = before.tiles
     numbers = device.core["numbering"]
+    shadows = _untouched()
+    if before.origins is not None:
+        numbers["wide"].reshape(chip.TILES, -1, 4)[:] = before.origins[0]
+        shadows = shadows | before.origins[1]
     for memory, name in enumerate(_HELD[:-1]):
         kernels.unknown(memory, numbers[name].reshape(-1).view(np.uint64))
     stale = before.stale.reshape(-1)
@@ -211,7 +304,7 @@ def _hold(device: Chip, before: _Before) -> None:
         numbers[name] >>= _HALF
     numbers["varying"], numbers["reach"] = numbered_sums.MANY, numbering.UNBOUNDED
     held = device.tiles
-    held["wide_written"] = np.where(before.stale, 0, _untouched())
+    held["wide_written"] = np.where(before.stale, np.uint32(0), shadows)
     for name in ("narrow_written", "scale_bias_written", "table_written"):
         held[name] = 0
     core = device.core_array
@@ -222,7 +315,13 @@ def _hold(device: Chip, before: _Before) -> None:
         core[name] = 0
 
 
-def _fill(executable: Executable, request: Request, inputs: Mapping[str, Elements]) -> None:
+def _fill(
+    executable: Executable,
+    request: Request,
+    inputs: Mapping[str, Elements],
+    first_parameter: int | None = None,
+) -> None:
+    """Numbers of inputs, and of parameters if these are followed."""
     batches = batches_of(executable)
     for place, (buffer, mapped) in enumerate(request.buffers.items()):
         region = mapped.region
@@ -233,6 +332,9 @@ def _fill(executable: Executable, request: Request, inputs: Mapping[str, Element
             numbers = inputs[buffer.name].reshape(batches, -1)[buffer.batch]
             region.payload[: numbers.size] = 0
             known[: numbers.size] = numbers
+        elif buffer.desc == Description.BASE_ADDRESS_PARAMETER and first_parameter is not None:
+            places = first_parameter + np.arange(len(request.executable.parameters))
+            known[: places.size] = np.uint64(ORIGINS) + places.astype(np.uint64)
         elif buffer.desc in (
             Description.BASE_ADDRESS_OUTPUT_ACTIVATION,
             Description.BASE_ADDRESS_SCRATCH,

@@ -74,6 +74,7 @@ def advance(core: state.Core, unit: state.BufferUnit, parameters: PopInput) -> b
         else:
             address %= chip.PARAMETER_UNITS
             order.writes_units(core, thread, clocks.PARAMETER_BASE + words * address, words)
+            numbering.pops(core, parameters.fifo, address * size, size, stream.head)
             _copy(stream, core.parameters, core.parameters_written, address * size, size)
         arrived = step(unit, parameters)
         order.counts(core, thread, clocks.scalar_flag(flag(parameters)), arrived)

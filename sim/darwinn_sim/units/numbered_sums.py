@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
-from darwinn_sim.kernel import field, numbering, state
+from darwinn_sim.kernel import field, numbering, origins, state
 from darwinn_sim.kernel.compiled import inner, unchecked
 from darwinn_sim.kernel.numbering import NumberedCore, Numbering
 from darwinn_sim.units.memories import NARROW_MASK
@@ -91,6 +91,7 @@ def _varies(n: Numbering, t: int, lane: int) -> bool:
 @inner
 def _start(core: NumberedCore, tile: state.Tile, parameters: Parameters, segment: Segment) -> None:
     n, t = core.numbering, tile.number
+    origins.begins_sum(n, t)
     for lane in range(segment.lanes):
         n.low[t, lane] = n.high[t, lane] = n.constant[t, lane] = n.reach[t, lane] = 0
         n.varying[t, lane] = n.weights[t, lane] = n.count[t, lane] = 0
@@ -98,6 +99,7 @@ def _start(core: NumberedCore, tile: state.Tile, parameters: Parameters, segment
     if not segment.continues:
         return
     base = row_base(core, tile, parameters, segment.sum_row)
+    origins.goes_on(n, tile, base, segment.lanes)
     for lane in range(segment.lanes):
         word = base + lane
         number = _value(tile.wide[word], tile.wide_written[word], n.wide[t, word])
@@ -211,6 +213,10 @@ def _multiply(
     granules: NDArray[np.int16],
 ) -> None:
     n, t, lanes = core.numbering, tile.number, segment.lanes
+    if n.traces and parameters.load_parameter_zero_point:
+        base = row_base(core, tile, parameters, segment.zero_point_row)
+        for k in range(4):
+            origins.uses_row(n, tile, base, k, lanes, numbering.ZERO_POINT, np.uint64(k))
     bytes_alone = not (parameters.activation_16bit or parameters.parameter_16bit)
     plain = bytes_alone and not parameters.load_parameter_zero_point
     plain = plain and not _keeps_reach(parameters)
@@ -258,8 +264,9 @@ def _multiply_known(
         shift = np.uint32(8 * k)
         row = tile.wide[base : base + lanes]
         if numbering.is_known(written, at & 3):
-            value = np.int64((word >> np.uint32(8 * (at & 3))) & np.uint32(0xFF)) - zero
-            _add_known(n.constant[t], row, shift, point, value, lanes)
+            octet = np.int64((word >> np.uint32(8 * (at & 3))) & np.uint32(0xFF))
+            _add_known(n.constant[t], row, shift, point, octet - zero, lanes)
+            number = np.uint64(octet)
         else:
             number = n.narrow[t, at >> 2, at & 3]
             _add_unknown(
@@ -267,6 +274,7 @@ def _multiply_known(
                 row, shift, point,
                 np.int32(field.low_part(number)), np.int32(field.high_part(number)), zero, lanes,
             )  # fmt: skip
+        origins.uses_row(n, tile, base, k, lanes, numbering.WEIGHT, number)
 
 
 @unchecked
@@ -327,6 +335,7 @@ def _multiply_each(
         if not works(parameters, k):
             continue
         activation, known = _narrow_value(n, tile, operand + width * k, width)
+        _trace(core, tile, parameters, segment, operand, granule, k, activation)
         for lane in range(segment.lanes):
             point = np.int64(parameters.parameter_zero_point)
             if parameters.load_parameter_zero_point:
@@ -354,6 +363,35 @@ def _multiply_each(
 
 
 @inner
+def _trace(
+    core: NumberedCore,
+    tile: state.Tile,
+    parameters: Parameters,
+    segment: Segment,
+    operand: int,
+    granule: int,
+    k: int,
+    activation: np.uint64,
+) -> None:
+    """What products number ``k`` of an iteration take of the parameters."""
+    n, t, lanes = core.numbering, tile.number, segment.lanes
+    if not n.traces:
+        return
+    planes = 2 if parameters.parameter_16bit else 1
+    for at in range(granule + planes * k, granule + planes * (k + 1)):
+        base = row_base(core, tile, parameters, at >> 2)
+        origins.uses_row(n, tile, base, at & 3, lanes, numbering.WEIGHT, activation)
+    width = 2 if parameters.activation_16bit else 1
+    for at in range(operand + width * k, operand + width * (k + 1)):
+        word = (at & NARROW_MASK) >> 2
+        written, numbers = tile.narrow_written[word], n.narrow[t, word]
+        if origins.is_origin(written, at & 3):
+            for lane in range(lanes):
+                value, _ = _wide_value(core, tile, parameters, granule + planes * k, lane)
+                origins.uses_byte(n, t, lane, written, numbers, at & 3, numbering.WEIGHT, value)
+
+
+@inner
 def product_of(one: np.uint64, other: np.uint64) -> np.uint64:
     """The variable that the product of two values is, in either order."""
     low, high = min(one, other), max(one, other)
@@ -371,6 +409,12 @@ def _interpolate(
     for i in range(len(operands)):
         for lane in range(lanes):
             number, known = _narrow_value(n, tile, operands[i] + lane, 1)
+            at = (operands[i] + lane) & NARROW_MASK
+            written, numbers = tile.narrow_written[at >> 2], n.narrow[tile.number, at >> 2]
+            value = np.uint64(i)
+            origins.uses_byte(
+                n, tile.number, lane, written, numbers, at & 3, numbering.OTHER, value
+            )
             if known:
                 n.constant[tile.number, lane] += np.int64(number) * weights[i]
             else:
@@ -391,6 +435,9 @@ def _reduce(
         for k in range(values_of(parameters, granules[i])):
             if not works(parameters, k):
                 continue
+            for at in range(granules[i] + planes * k, granules[i] + planes * (k + 1)):
+                base = row_base(core, tile, parameters, at >> 2)
+                origins.uses_row(n, tile, base, at & 3, lanes, numbering.OTHER, np.uint64(i))
             for lane in range(lanes):
                 number, known = _wide_value(core, tile, parameters, granules[i] + planes * k, lane)
                 if parameters.opcode == MAXIMUM:
@@ -517,6 +564,7 @@ def stores(core: NumberedCore, tile: state.Tile, parameters: Parameters, segment
     """The sums are put aside: four bytes each, which make up the element of the sum."""
     n, t = core.numbering, tile.number
     base = row_base(core, tile, parameters, segment.sum_row)
+    numbering.overwrites(n, t, base, n.sum[t])
     for lane in range(segment.lanes):
         if _is_whole(tile.wide_written[base + lane]):
             continue
@@ -548,6 +596,10 @@ def gives_results(
     for lane in range(lanes):
         unit.lane_written[lane] = state.WRITTEN
         if parameters.apply_bias:
+            _uses_word(n, tile, chip.LANES * (2 + half) + lane, lane, numbering.BIAS)
+        if parameters.use_scales:
+            _uses_word(n, tile, chip.LANES * half + lane, lane, numbering.SCALE)
+        if parameters.apply_bias:
             _add_computed(n, tile, chip.LANES * (2 + half) + lane, lane)
         if not _varies(n, t, lane):
             if parameters.use_scales and not _is_nothing(tile, unit, parameters, half, lane):
@@ -568,6 +620,14 @@ def gives_results(
             known = _is_whole(tile.scale_bias_written[at])
             bias = np.int64(np.int32(tile.scale_bias[at])) if known else np.int64(0)
         _give(core, tile, unit, parameters, lane, scale, bias, form)
+
+
+@inner
+def _uses_word(n: Numbering, tile: state.Tile, at: int, lane: int, role: int) -> None:
+    """A word of the scale/bias buffer is used."""
+    written, numbers = tile.scale_bias_written[at], n.scale_bias[tile.number, at]
+    for k in range(4):
+        origins.uses_byte(n, tile.number, lane, written, numbers, k, role, np.uint64(k))
 
 
 @inner
@@ -704,6 +764,7 @@ def _give(
     entry = n.made[n.results_made]
     entry.number, entry.total, entry.scale = number, total, np.float32(scale).view(np.uint32)
     entry.instruction, entry.tile, entry.lane = unit.current, np.uint8(t), np.uint8(lane)
+    entry.sum = n.sum[t]
     n.results_made += 1
     if wide:
         high = field.mixed(_HIGH_BYTE, number)

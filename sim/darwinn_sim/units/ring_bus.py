@@ -360,7 +360,7 @@ def _collect(core: state.Core, unit: state.BufferUnit, parameters: RingInfeed, w
         order.reads(core, _INFEED, clocks.SCALAR_BASE + address)
         row.data[first] = core.memory[address]
         row.written[first] = state.bytes_of(core.memory_written[address])
-        numbering.collects_scalar(core, first, address)
+        numbering.collects_scalar(core, row, first, address)
     elif parameters.fifo == InfeedSource.ACTIVATIONS:
         address %= chip.ACTIVATION_UNITS
         order.reads_row(core, _INFEED, clocks.ACTIVATION_BASE + words * address, words)
@@ -374,7 +374,7 @@ def _collect(core: state.Core, unit: state.BufferUnit, parameters: RingInfeed, w
         source = core.parameters.view(np.uint32)
         copy(row.data, first, source, words * address, words)
         copy(row.written, first, core.parameters_written.view(np.uint32), words * address, words)
-        numbering.collects_parameters(core, words * address, words)
+        numbering.collects_parameters(core, first, words * address, words)
     row.words = first + words
 
 

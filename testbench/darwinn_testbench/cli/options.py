@@ -113,6 +113,14 @@ RequireProof = Annotated[
         "Fail (exit code 1) unless every output is proved for every input and every legal timing.",
     ),
 ]
+Parameters = Annotated[
+    bool,
+    option(
+        "--parameters",
+        "Also say what each byte of the parameters is: an element of a tensor of --reference, "
+        "padding, or unexplained.",
+    ),
+]
 ChipOnly = Annotated[
     bool,
     option(

@@ -101,6 +101,7 @@ def command(
     anyway: options.Anyway = False,
     no_proof: options.NoProof = False,
     require_proof: options.RequireProof = False,
+    parameters: options.Parameters = False,
     chip_only: options.ChipOnly = False,
     no_hazards: options.NoHazards = False,
     strict: options.Strict = False,
@@ -165,6 +166,7 @@ def command(
             anyway=anyway,
             no_proof=no_proof,
             require_proof=require_proof,
+            parameters=parameters,
         )
         options.no_rtl(engine)
     else:
@@ -212,6 +214,7 @@ def command(
             anyway=anyway,
             proof=not no_proof,
             require_proof=require_proof,
+            parameters=parameters,
             chip_only=chip_only,
             hazards=False if no_hazards else None,
             strict=strict,

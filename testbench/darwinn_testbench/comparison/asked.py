@@ -46,6 +46,7 @@ class Asked:
     anyway: bool
     proof: bool
     require_proof: bool
+    parameters: bool
     chip_only: bool
     hazards: bool | None
     strict: bool

@@ -24,6 +24,7 @@ from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.excitation import Excitation
 from darwinn_testbench.comparison.sides import DeviceProgram
 from darwinn_testbench.layers.localise import Divergence
+from darwinn_testbench.proof.parameters import Parameters
 from darwinn_testbench.proof.verdict import Proof
 from darwinn_testbench.reference.protocol import Datum
 from darwinn_testbench.reference.tflite.graph import Network
@@ -114,6 +115,7 @@ class Check(ABC):
         self.schedules: Schedules | None = None
         self.hazards: Hazards | None = None
         self.proof: Proof | None = None
+        self.parameters: Parameters | None = None
         self.completion: Completion | None = None
         self.further = 0
 
@@ -151,6 +153,7 @@ class Check(ABC):
             self._reorder(device, device.done, progress)
         if fault is None:
             self.proof = self.prove(progress)
+            self.parameters = self.attribute(progress)
 
     def _reorder(
         self, device: DeviceProgram, done: Sequence[Inferred], progress: ProgressCallback
@@ -171,11 +174,15 @@ class Check(ABC):
         """Prove for every input what was compared for some; None if there is nothing to prove."""
         return None
 
+    def attribute(self, progress: ProgressCallback) -> Parameters | None:
+        """What the bytes of the parameters are; None if that is not asked."""
+        return None
+
     def report(self, seconds: float, fault: Exception | None) -> Report[OutputRow]:
         """What all calls came to; a fault ended them."""
         asked = self.asked
         decided = verdict_of(fault) if fault else self._verdict()
-        judged = (self.proof, self.schedules, self.hazards, self.completion)
+        judged = (self.proof, self.parameters, self.schedules, self.hazards, self.completion)
         again = [each for each in judged if each is not None]
         told = str(fault) if fault else self._summary()
         seen = "" if self.proof is None else self.proof.seen
@@ -204,6 +211,7 @@ class Check(ABC):
                 "excitation": self.excitation.figures(),
                 **self._found(),
                 **({} if self.proof is None else {"proof": self.proof}),
+                **({} if self.parameters is None else {"parameters": self.parameters}),
                 **({} if self.schedules is None else {"schedules": self.schedules}),
                 **({} if self.hazards is None else {"hazards": self.hazards}),
                 **({} if self.completion is None else {"completion": self.completion}),

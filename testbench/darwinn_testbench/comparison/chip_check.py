@@ -53,7 +53,9 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.layers.check import Finding, TensorRow
 from darwinn_testbench.policy import LITERT_LAYER, AnyArray, Exact, Policy
+from darwinn_testbench.proof import parameters
 from darwinn_testbench.proof.makers import Makers, makers_of
+from darwinn_testbench.proof.parameters import Parameters
 from darwinn_testbench.proof.verdict import LEFT_OUT, Proof, proof_of, without
 from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.report import Verdict, counted, one_line, worst
@@ -154,6 +156,17 @@ class ChipCheck(Check):
             search = Search(session, references, proof.refuted[0])
             shown = search.shown(tuple(self.cases))
         return replace(proof, shown=shown)
+
+    def attribute(self, progress: ProgressCallback) -> Parameters | None:
+        """Which element of the network each byte of the parameters is."""
+        references, session = self.references, self.device.session
+        if references is None or not self.asked.parameters:
+            return None
+        if references.differences:
+            return parameters.without("the reference is another model (--anyway)")
+        if session.states:
+            return parameters.without(_STATES)
+        return parameters.parameters_of(session, references.uncompiled, progress)
 
     @property
     def _is_proved(self) -> bool:

@@ -57,6 +57,7 @@ def verify(
     anyway: bool = False,
     proof: bool = True,
     require_proof: bool = False,
+    parameters: bool = False,
     chip_only: bool = False,
     hazards: bool | None = None,
     strict: bool = False,
@@ -108,6 +109,8 @@ def verify(
             element that is another function is a MISMATCH. Where there is no hazard either, and the
             program cannot deadlock, the verdict is PROVED.
         require_proof: anything less than PROVED fails (NOT_PROVED, where nothing else is wrong).
+        parameters: also say which element of a ``.tflite`` reference each byte of the parameters is
+            (``proof.parameters.Parameters``, in the figures under ``parameters``).
         anyway: compare with a ``.tflite`` reference even if it is not the model before compilation;
             the figures then say under ``warnings`` what differs.
         chip_only: leave out the operators of a compiled model that the CPU runs; otherwise their
@@ -157,6 +160,7 @@ def verify(
         anyway=anyway,
         proof=proof,
         require_proof=require_proof,
+        parameters=parameters,
         chip_only=chip_only,
         hazards=hazards,
         strict=strict,

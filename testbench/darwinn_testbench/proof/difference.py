@@ -7,7 +7,7 @@ by a constant another bias.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.terms import Elements, StageTerms
+from darwinn_testbench.proof.windows import LAYERS, window
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.layers import Axis, window_axes
 
 _MOST_ELEMENTS = 16
 """Elements of which the term is looked for."""
@@ -222,12 +222,9 @@ def _of_form(made: Records[Made], form: np.uint64) -> NDArray[np.bool_]:
     return same
 
 
-_LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-
-
 def _reach(network: Network, operator: Operator) -> int:
     """A bound of the magnitude of the operator's sums."""
-    if operator.name not in _LAYERS:
+    if operator.name not in LAYERS:
         return _LARGEST_SUM
     bound, point = 0.0, int(network.tensors[operator.inputs[0]].zero_point[0])
     span = float(max(abs(point), abs(CONSTANTS - 1 - point)))
@@ -365,56 +362,9 @@ class SumTerms:
 
 def sum_terms(network: Network, operator: Operator, flat: int) -> SumTerms | None:
     """The terms of an element of a layer with weights; None of other operators."""
-    if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+    if operator.name not in LAYERS:
         return None
-    source, weights, output = (
-        network.tensors[index] for index in (*operator.inputs[:2], operator.outputs[0])
-    )
-    if operator.name == "FULLY_CONNECTED":
-        channels, depth = weights.shape
-        row, channel = divmod(flat, channels)
-        columns = np.arange(depth)
-        return SumTerms(row * depth + columns, channel * depth + columns)
-    return _of_window(operator, source, weights, output, flat)
-
-
-def _of_window(
-    operator: Operator,
-    source: NetworkTensor,
-    weights: NetworkTensor,
-    output: NetworkTensor,
-    flat: int,
-) -> SumTerms:
-    n, y, x, channel = (int(k) for k in np.unravel_index(flat, output.shape))
-    kernel = weights.shape[1:3]
-    axes = window_axes(operator.options, source.shape[1:3], kernel)
-    depth, deep = source.shape[3], weights.shape[3]
-    if operator.name == "DEPTHWISE_CONV_2D":
-        inputs, of, column_of = np.array([channel // (deep // depth)]), 0, np.array([channel])
-    else:
-        group = channel // (weights.shape[0] // (depth // deep))
-        inputs, of, column_of = group * deep + np.arange(deep), channel, np.arange(deep)
-    met = list(_met(axes, (y, x), source.shape[1:3]))
-    sources = [_flat(source, n, row, column, 0) + inputs for (row, _), (column, _) in met]
-    places = [_flat(weights, of, i, j, 0) + column_of for (_, i), (_, j) in met]
-    nothing = [np.empty(0, np.int64)]
-    return SumTerms(np.concatenate([*sources, *nothing]), np.concatenate([*places, *nothing]))
-
-
-def _met(
-    axes: tuple[Axis, Axis], at: tuple[int, int], size: tuple[int, ...]
-) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Rows and columns of the image that a window meets, each with its place in the kernel."""
-    lines = [
-        [
-            (position, k)
-            for k in range(axis.kernel)
-            if 0 <= (position := place * axis.stride + k * axis.dilation - axis.before) < extent
-        ]
-        for axis, place, extent in zip(axes, at, size, strict=True)
-    ]
-    return ((row, column) for row in lines[0] for column in lines[1])
-
-
-def _flat(tensor: NetworkTensor, *place: int) -> int:
-    return int(np.ravel_multi_index(place, tensor.shape))
+    row, channel = divmod(flat, network.tensors[operator.outputs[0]].shape[-1])
+    each = window(network, operator, row)
+    group, within = divmod(channel, each.channels)
+    return SumTerms(each.sources[group], each.weights[group] + within * each.step)

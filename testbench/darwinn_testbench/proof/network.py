@@ -20,6 +20,9 @@ Resolve = Callable[[Operator, NDArray[np.int64], StageTerms], Mapping[int, np.ui
 """Asked for elements of an operator (flat indices) that the chip makes nowhere: gives the chip's
 numbers of those that are the same all the same."""
 
+Watch = Callable[[Network, Operator, Mapping[int, Elements]], None]
+"""Gets an operator that has numbers, with those that there are then."""
+
 
 @dataclass(frozen=True)
 class OperatorProof:
@@ -52,6 +55,7 @@ class NetworkNumbers:
         inputs: numbers of tensors that the chip is given.
         kept: tensors whose numbers are still there in the end; by default all.
         resolve: asked for elements that the chip makes nowhere.
+        watch: told of each operator that has numbers.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class NetworkNumbers:
         inputs: Mapping[int, Elements],
         kept: Collection[int] | None = None,
         resolve: Resolve | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.numbers = dict(inputs)
         self.network = unsigned(network)
@@ -76,6 +81,8 @@ class NetworkNumbers:
         for operator in self.network.operators:
             if not set(operator.outputs).isdisjoint(on_chip):
                 self.operators.append(self._prove(operator))
+                if watch is not None and not self.operators[-1].reason:
+                    watch(self.network, operator, self.numbers)
             for index in operator.inputs:
                 if last.get(index) == operator.index:
                     self.numbers.pop(index, None)

@@ -149,6 +149,22 @@ def numbered_inference(
     """
     # Flags are as an inference leaves them, and parameters are there.
     session.infer({port.name: np.zeros(port.shape, port.dtype) for port in session.ports})
+    given, inputs = numbers_of_inputs(session, uncompiled)
+    executable = session.model.compiled.inference
+    numbered = number_program(session.accelerator, executable, inputs, chip)
+    for each in inputs.values():
+        chip.enter(each)
+    return NumberedInference(inputs, given, chip, numbered)
+
+
+def numbers_of_inputs(
+    session: Session, uncompiled: Uncompiled
+) -> tuple[dict[int, Elements], dict[str, Elements]]:
+    """Numbers of the network's inputs, by tensor, and of the bytes that the chip is sent, by layer.
+
+    Raises:
+        NotLifted: an input of the program is none of the network.
+    """
     model, network = session.model, uncompiled.network
     executable = model.compiled.inference
     random = np.random.default_rng(_seed(executable, uncompiled.data))
@@ -163,10 +179,7 @@ def numbered_inference(
         elements = random_elements(random, tensor.size)
         given[tensor.index] = elements.reshape(tensor.shape)
         inputs[bound.layer.name] = _sent(bound, elements, random)
-    numbered = number_program(session.accelerator, executable, inputs, chip)
-    for each in inputs.values():
-        chip.enter(each)
-    return NumberedInference(inputs, given, chip, numbered)
+    return given, inputs
 
 
 class _Proof:

@@ -37,6 +37,7 @@ from darwinn_testbench.profile.operators import KindTime
 from darwinn_testbench.profile.profile import ProfileFigures
 from darwinn_testbench.programs.operators import ProgramPort
 from darwinn_testbench.programs.taps import ValueTap
+from darwinn_testbench.proof.parameters import Parameters
 from darwinn_testbench.proof.verdict import Proof
 from darwinn_testbench.survey.field_values import FieldValues
 from darwinn_testbench.survey.plan import LeftOut
@@ -171,6 +172,7 @@ class Verified(_Inferences, _Assumed, _OnCpu):
     operators: NotRequired[OperatorFigures]
     functions: NotRequired[FunctionTables]
     proof: NotRequired[Proof]
+    parameters: NotRequired[Parameters]
     warnings: NotRequired[list[str]]
 
 
