@@ -185,8 +185,11 @@ class Check(ABC):
         judged = (self.proof, self.parameters, self.schedules, self.hazards, self.completion)
         again = [each for each in judged if each is not None]
         told = str(fault) if fault else self._summary()
-        seen = "" if self.proof is None else self.proof.seen
-        message = "; ".join(filter(None, (told, *map(str, again), seen)))
+        # What is wrong stands first.
+        wrong = [str(each) for each in again if each.verdict.failed]
+        right = [str(each) for each in again if not each.verdict.failed]
+        limits = self._never_proved if asked.proof and fault is None else ""
+        message = "; ".join(filter(None, (*wrong, told, *right, limits)))
         failed = [each.verdict for each in again if each.verdict.failed]
         if failed and fault:
             # What is a fault in one order and none in another is a race.
@@ -233,6 +236,11 @@ class Check(ABC):
     @property
     def _is_proved(self) -> bool:
         return False
+
+    @property
+    def _never_proved(self) -> str:
+        """What is never more than sampled of what is compared, in words; empty if there is none."""
+        return ""
 
     @abstractmethod
     def _sides(self) -> dict[str, Any]:

@@ -170,13 +170,23 @@ class ChipCheck(Check):
 
     @property
     def _is_proved(self) -> bool:
-        """Of operators on the CPU, and of an RTL, only what was run is known."""
-        if self.whole is not None or self.rtl is not None or self.asked.policy is not None:
-            return False
         proof, hazards, completion = self.proof, self.hazards, self.completion
-        of_function = proof is not None and proof.every_output
+        of_function = proof is not None and proof.every_output and not self._never_proved
         ends = completion is not None and completion.cannot_deadlock
         return of_function and ends and hazards is not None and hazards.proved
+
+    @property
+    def _never_proved(self) -> str:
+        """Of operators on the CPU, of an RTL and by a policy only what was run is known."""
+        if self.references is None:
+            return ""
+        asked = {
+            "operators on the CPU": self.whole is not None,
+            "what the RTL gives": self.rtl is not None,
+            "what --policy accepts": self.asked.policy is not None,
+        }
+        found = [what for what, there in asked.items() if there]
+        return f"sampled: {', '.join(found)}" if found else ""
 
     def close(self) -> None:
         """End the simulation of the RTL; its waves are complete then."""

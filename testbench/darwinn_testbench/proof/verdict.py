@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from darwinn_formats.brief import brief
@@ -13,6 +14,7 @@ from darwinn_testbench.chip.hazards import Judgement
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.proof.prove import FunctionProof, OperatorVerdict, Uncompiled, path_of, prove
 from darwinn_testbench.proof.shown import NOT_SHOWN, Shown
+from darwinn_testbench.proof.terms import NOT_REACHED
 from darwinn_testbench.report import Verdict, counted, one_line
 from darwinn_testbench.report.progress import ProgressCallback
 
@@ -42,26 +44,26 @@ class Proof(FunctionProof):
         """Operators that are proved."""
         return self.operators - len(self.sampled) - len(self.refuted)
 
-    @property
-    def seen(self) -> str:
-        """Where what is refuted shows; empty if nothing is."""
-        if not self.refuted:
-            return ""
-        return NOT_SHOWN if self.shown is None else str(self.shown)
-
     def __str__(self) -> str:
         if self.judged is Judgement.NOT_JUDGED:
             return f"function not proved: {self.reason}"
         if self.reason:
             return f"function sampled: {self.reason}"
-        of = f"{self.number_proved} of {counted(self.operators, 'operator')} proved for every input"
-        parts = [of, *(f"another function: {each}" for each in self.refuted)]
-        if self.sampled:
-            parts.append(f"sampled: {_named(self.sampled)}")
+        parts = [f"another function: {each}" for each in self.refuted]
+        if self.refuted:
+            parts.append(NOT_SHOWN if self.shown is None else str(self.shown))
+        operators = counted(self.operators, "operator")
+        parts.append(f"{self.number_proved} of {operators} proved for every input")
+        behind = [each for each in self.sampled if each.reason == NOT_REACHED]
+        sampled = [each for each in self.sampled if each.reason != NOT_REACHED]
+        if sampled:
+            parts.append(f"sampled: {_named(sampled)}")
+        if behind:
+            parts.append(f"{counted(len(behind), 'operator')} behind not proved")
         return "; ".join(parts)
 
 
-def _named(operators: tuple[OperatorVerdict, ...]) -> str:
+def _named(operators: Sequence[OperatorVerdict]) -> str:
     told = "; ".join(map(str, operators[:_MOST_NAMED]))
     rest = len(operators) - _MOST_NAMED
     return told + (f"; {rest} more" if rest > 0 else "")
