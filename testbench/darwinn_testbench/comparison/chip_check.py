@@ -53,9 +53,9 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.layers.check import Finding, TensorRow
 from darwinn_testbench.policy import LITERT_LAYER, AnyArray, Exact, Policy
-from darwinn_testbench.proof import parameters
 from darwinn_testbench.proof.makers import Makers, makers_of
-from darwinn_testbench.proof.parameters import Parameters
+from darwinn_testbench.proof.parameters import Parameters, parameters_of
+from darwinn_testbench.proof.parameters import without as without_parameters
 from darwinn_testbench.proof.verdict import LEFT_OUT, Proof, proof_of, without
 from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.report import Verdict, counted, one_line, worst
@@ -163,10 +163,10 @@ class ChipCheck(Check):
         if references is None or not self.asked.parameters:
             return None
         if references.differences:
-            return parameters.without("the reference is another model (--anyway)")
+            return without_parameters("the reference is another model (--anyway)")
         if session.states:
-            return parameters.without(_STATES)
-        return parameters.parameters_of(session, references.uncompiled, progress)
+            return without_parameters(_STATES)
+        return parameters_of(session, references.uncompiled, progress)
 
     @property
     def _is_proved(self) -> bool:

@@ -13,6 +13,7 @@ further round finds more.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -186,6 +187,8 @@ class _Search:
 
     def _again(self) -> _Round:
         """With other values of all that has been found."""
+        # Chips on numbers hold 200 MiB each, and refer to themselves.
+        gc.collect()
         found, random = self._found, self._random
         data = found.data.copy()
         padding = found.kind == Kind.PADDING
@@ -522,7 +525,7 @@ class _Uses:
         columns = _Column(lane, place, role, number, site, term)
         nought = ~met & ~other & (number == self._zeros[site].astype(np.uint64))
         self.idle[place[nought | ~known & ~met & ~other]] = True
-        self._set_absent(columns.of(known & ~met & ~other & (number >= CONSTANTS)))
+        self._set_absent(columns.of(known & ~met & ~other))
         self.open[place[known & (several | ~met & ~other & ~nought)]] = True
         met = (met | other) & ~several
         rest = ~known & met

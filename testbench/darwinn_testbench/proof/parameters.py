@@ -26,6 +26,10 @@ _MOST_LISTED = 1000
 """Changed elements, and spans of bytes, that are listed."""
 _MOST_TOLD = 3
 _WORD = 4
+_ELSEWHERE = {
+    Kind.WEIGHT: "no sum of the chip is known to have them",
+    Kind.BIAS: "in no parameters: instructions hold them, or they are 0",
+}
 
 
 @dataclass(frozen=True)
@@ -211,7 +215,8 @@ def _constants(found: Attribution, uncompiled: Uncompiled) -> Iterator[ConstantB
                 continue
             octets = found.found(index, kinds[index]).reshape(tensor.size, -1)
             places = found.places(index, kinds[index])
-            yield ConstantBytes(*place, int(octets.all(axis=1).sum()), len(places))
+            reason = "" if len(places) else _ELSEWHERE[kinds[index]]
+            yield ConstantBytes(*place, int(octets.all(axis=1).sum()), len(places), reason)
 
 
 def _has_values(network: Network, operator: Operator, index: int) -> bool:

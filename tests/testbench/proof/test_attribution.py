@@ -11,10 +11,18 @@ import pytest
 from corpus_models import by_night
 from darwinn_formats.darwinn import CompiledModel
 from darwinn_formats.files import Source
+from darwinn_testbench.chip.hazards import Judgement
 from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.expectation import References
-from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
+from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.compiler import (
+    compile_network,
+    edgetpu_model,
+    random_convolution,
+    random_dense,
+    uncompiled,
+)
 from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.proof.attribution import Attribution, Kind, attribute
 from darwinn_testbench.proof.parameters import Parameters, summary
@@ -138,3 +146,28 @@ def test_each_changed_byte_is_named(mobilenet: tuple[BoundModel, Path, Attributi
         index = np.unravel_index(int(found.element[place]), tensor.shape)
         expected[tensor.name, tuple(map(int, index))] = octet
     assert named == expected
+
+
+def test_verify_says_what_parameters_are(tmp_path: Path) -> None:
+    """Once found, it is kept."""
+    network = SAMPLES[0]
+    compiled, reference = tmp_path / "sample_edgetpu.tflite", tmp_path / "sample.tflite"
+    compiled.write_bytes(edgetpu_model(network, compile_network(network)))
+    reference.write_bytes(uncompiled(network))
+    for _ in range(2):
+        report = verify(compiled, reference, runs=1, hazards=False, parameters=True)
+        figures = report.figures["parameters"]
+        assert figures.found == figures.elements
+        assert sum(each.bytes for each in figures.constants) == (
+            figures.weight_bytes + figures.bias_bytes
+        )
+        assert f"parameters: {figures.bytes:,} bytes" in report.message
+    assert figures.judged is Judgement.KEPT
+    assert "parameters" not in verify(compiled, reference, runs=1, hazards=False).figures
+
+
+def test_another_model_is_not_looked_at(tmp_path: Path) -> None:
+    compiled = edgetpu_model(SAMPLES[0], compile_network(SAMPLES[0]))
+    other = uncompiled(random_dense((20, 16, 7), 1))
+    report = verify(compiled, other, runs=1, hazards=False, parameters=True, anyway=True)
+    assert "not attributed" in str(report.figures["parameters"])
