@@ -3,7 +3,9 @@
 Where the operand of the term is as good as an input of the network, the sum is solved: the operand
 is as far from its zero point as it can be, and the others bring the sum to where the two results
 are rounded apart. Otherwise what is wanted of the operand goes backwards through the sums before
-it, as if nothing were clipped, and the inputs follow its sign, in a few strengths.
+it, as if nothing were clipped, and the inputs that it depends on most follow its sign. What is
+wanted of the whole sum goes backwards likewise, and all other inputs follow that in several
+strengths.
 """
 
 from __future__ import annotations
@@ -24,11 +26,10 @@ from darwinn_testbench.proof.difference import Difference, SumTerms, sum_terms
 from darwinn_testbench.proof.shown import MadeInput
 from darwinn_testbench.reference.tflite.call import Call, CompilerChoices, Operand
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
+from darwinn_testbench.reference.tflite.layers import window_axes
 from darwinn_testbench.reference.tflite.output_stage import clip_bounds
 from darwinn_testbench.reference.tflite.rules import Terms, rule_of
 
-_MOST_FOLLOWED = 512
-"""Elements of a tensor that are followed backwards: those that weigh most."""
 _MOST_BOUNDARIES = 256
 """Places of rounding that a sum is tried to be brought to."""
 _STRENGTHS = tuple(1 - int(f"{k:06b}"[::-1], 2) / 64 for k in range(64))
@@ -63,16 +64,22 @@ class Maker:
             for values in _solved(self.network, operator, terms, operand, found):
                 yield self._made({source.index: values})
             return
-        wanted = np.zeros(source.size)
-        if operand is None:
-            weights = _weights(self.network, operator).reshape(-1)[terms.weights]
-            np.add.at(wanted, terms.sources, weights)
-        else:
-            wanted[terms.sources[operand]] = 1
-        ends = self._backwards(source.index, wanted)
-        for strength, sign in product(_STRENGTHS, (1, -1)) if ends else ():
+        driven, rest = np.zeros(source.size), np.zeros(source.size)
+        weights = _weights(self.network, operator).reshape(-1)[terms.weights]
+        np.add.at(rest, terms.sources, weights)
+        if operand is not None:
+            driven[terms.sources[operand]] = 1
+            rest[terms.sources[operand]] = 0
+        ends = [self._backwards(source.index, each) for each in (driven, rest)]
+        zero = {k: np.zeros(self.network.tensors[k].size) for k in {**ends[0], **ends[1]}}
+        signs = [1, -1] if operand is not None else [1]
+        for strength, up, sign in product(_STRENGTHS, (1, -1), signs):
+            term, others = ({k: each.get(k, zero[k]) for k in zero} for each in ends)
             yield self._made(
-                {k: _driven(self.network.tensors[k], sign * ends[k], strength) for k in ends}
+                {
+                    k: _driven(self.network.tensors[k], sign * term[k], up * strength, others[k])
+                    for k in zero
+                }
             )
 
     def _is_given(self, index: int) -> bool:
@@ -106,8 +113,9 @@ class Maker:
             given[at] = value.reshape(-1)
         made = []
         for index, port in zip(self.network.inputs, self.ports, strict=True):
-            fill = float(port.zero_point)
-            array = given.get(index, np.full(port.elements, fill))
+            array = given.get(index, np.full(port.elements, float(port.zero_point)))
+            kinds, counts = np.unique(array, return_counts=True)
+            fill = float(kinds[np.argmax(counts)])
             places = np.flatnonzero(array != fill)
             values_there = tuple(map(float, array[places].tolist()))
             made.append(MadeInput(port.name, fill, tuple(places.tolist()), values_there))
@@ -147,16 +155,31 @@ class Maker:
             yield from self._of_sums(operator, whole)
 
     def _of_sums(self, operator: Operator, wanted: Wanted) -> Iterator[tuple[int, Wanted]]:
-        source = self.network.tensors[operator.inputs[0]]
-        found = np.zeros(source.size)
-        most = np.argsort(-np.abs(wanted), kind="stable")[:_MOST_FOLLOWED]
-        for flat in most[wanted[most] != 0].tolist():
-            terms = sum_terms(self.network, operator, flat)
-            if terms is None:
-                return
-            weights = _weights(self.network, operator).reshape(-1)[terms.weights]
-            np.add.at(found, terms.sources, wanted[flat] * weights)
-        yield source.index, found
+        if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+            return
+        source, output = (
+            self.network.tensors[k] for k in (operator.inputs[0], operator.outputs[0])
+        )
+        weights = _weights(self.network, operator)
+        if operator.name == "FULLY_CONNECTED":
+            yield source.index, (wanted.reshape(-1, weights.shape[0]) @ weights).reshape(-1)
+            return
+        depthwise = operator.name == "DEPTHWISE_CONV_2D"
+        if weights.shape[3] != source.shape[3]:
+            # Groups, or several channels of each: they are not followed.
+            return
+        found, grid = np.zeros(source.shape), wanted.reshape(output.shape)
+        axes = window_axes(operator.options, source.shape[1:3], weights.shape[1:3])
+        for i, j in np.ndindex(*weights.shape[1:3]):
+            part = grid * weights[0, i, j] if depthwise else grid @ weights[:, i, j]
+            lines = [
+                np.arange(count) * axis.stride + k * axis.dilation - axis.before
+                for axis, k, count in zip(axes, (i, j), output.shape[1:3], strict=True)
+            ]
+            met = [(at >= 0) & (at < n) for at, n in zip(lines, source.shape[1:3], strict=True)]
+            rows, columns = (at[inside] for at, inside in zip(lines, met, strict=True))
+            found[:, rows[:, None], columns] += part[:, met[0]][:, :, met[1]]
+        yield source.index, found.reshape(-1)
 
     def _moved(
         self, operator: Operator, wanted: Sequence[Wanted | None]
@@ -209,13 +232,12 @@ def _operand(
     return int(np.flatnonzero(terms.weights == place)[0])
 
 
-def _driven(tensor: NetworkTensor, wanted: Wanted, strength: float) -> Wanted:
-    """The tensor at its zero point, but as far off as ``strength`` says where more or less is
-    wanted."""
+def _driven(tensor: NetworkTensor, wanted: Wanted, strength: float, others: Wanted) -> Wanted:
+    """The tensor as far from the middle as it can be where more or less is ``wanted``; elsewhere as
+    far as ``strength`` says of what is wanted of ``others``."""
     low, high = _ends(tensor)
-    zero_point = float(tensor.zero_point[0])
-    reach = np.where(wanted > 0, high - zero_point, np.where(wanted < 0, low - zero_point, 0))
-    return np.asarray(np.rint(zero_point + strength * reach), np.float64)
+    towards = np.where(wanted != 0, np.sign(wanted), strength * np.sign(others))
+    return np.asarray(np.rint((low + high + towards * (high - low)) / 2), np.float64)
 
 
 def _ends(tensor: NetworkTensor) -> tuple[float, float]:

@@ -59,21 +59,23 @@ class Search:
 
     def shown(self, cases: Sequence[Case]) -> Shown | None:
         """An input for which a byte differs; None if none was found in time."""
-        end = time.monotonic() + SECONDS
-        for run, case, made in self._inputs(cases):
+        begin = time.monotonic()
+        for run, case, made in self._inputs(cases, begin + SECONDS / 2):
             found = self._look(case.inputs)
             if found is not None:
                 return replace(found, run=run, origin=case.origin, made=made, inputs=case.inputs)
-            if time.monotonic() > end:
+            if time.monotonic() > begin + SECONDS:
                 break
         return None
 
     def _inputs(
-        self, cases: Sequence[Case]
+        self, cases: Sequence[Case], until: float
     ) -> Iterator[tuple[int | None, Case, tuple[MadeInput, ...]]]:
-        if self.refuted.layers:
-            for run, case in enumerate(cases):
-                yield run, case, ()
+        """Those that were run, ``until`` it is time for others; then those that are made."""
+        for run, case in enumerate(cases if self.refuted.layers else ()):
+            yield run, case, ()
+            if time.monotonic() > until:
+                break
         if self.refuted.difference is None:
             return
         references = self.references
