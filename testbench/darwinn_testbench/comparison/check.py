@@ -153,6 +153,7 @@ class Check(ABC):
             self._reorder(device, device.done, progress)
         if fault is None:
             self.proof = self.prove(progress)
+            self.parameters = self.attribute(progress)
 
     def _reorder(
         self, device: DeviceProgram, done: Sequence[Inferred], progress: ProgressCallback
