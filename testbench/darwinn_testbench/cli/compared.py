@@ -205,16 +205,14 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
             )
         case Verdict.PASS if on_rtl and reference is not None:
             return f"darwinn cycles {quote(file)} --chip harness predicts the cycles of the RTL"
-        case Verdict.RAN | Verdict.NOT_COMPARED:
-            return f"darwinn verify {quote(file)} --reference MODEL.tflite compares the outputs"
-        case Verdict.PASS if reference is None:
+        case Verdict.RAN | Verdict.NOT_COMPARED | Verdict.NOT_PROVED | Verdict.PASS if (
+            reference is None
+        ):
             return f"darwinn verify {quote(file)} --reference MODEL.tflite compares the outputs"
         case Verdict.PROVED:
             return f"darwinn cycles {quote(file)} says how long it takes"
-        case Verdict.PASS if not report.figures["random_inputs"]:
-            return "--junit result.xml keeps the result"
-        case Verdict.PASS:
-            return f"{_more_inputs(report)}; --junit result.xml keeps the result"
+        case Verdict.PASS | Verdict.NOT_PROVED:
+            return _next_of_sampled(report)
         case Verdict.MISMATCH if report.figures["policy"] is not None:
             return "the same with --json says where and by how much it differs"
         case Verdict.MISMATCH if _is_proved_wrong_alone(report):
@@ -225,6 +223,22 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> 
             return f"darwinn run {quote(file)} --tap layer:N copies out what a layer computes"
         case _:
             return after_failure(report.verdict, file)
+
+
+def _next_of_sampled(report: Report[OutputRow]) -> str:
+    if left_out := _left_out(report):
+        return f"the same without {left_out} says what holds for every input"
+    if report.verdict is Verdict.NOT_PROVED:
+        return "what is sampled was right in each run: without --require-proof it passes"
+    more = f"{_more_inputs(report)}; " if report.figures["random_inputs"] else ""
+    return f"{more}--junit result.xml keeps the result"
+
+
+def _left_out(report: Report[OutputRow]) -> str:
+    """The options that have left judgements out."""
+    judged = (report.figures.get(name) for name in ("proof", "hazards"))
+    reasons = (each.reason for each in judged if each is not None)
+    return " and ".join(each for each in reasons if each.startswith("--no-"))
 
 
 def _is_proved_wrong_alone(report: Report[OutputRow]) -> bool:
