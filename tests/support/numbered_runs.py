@@ -68,17 +68,17 @@ def _values(
     accelerator: Accelerator, executable: Executable, inputs: list[dict[str, bytes]]
 ) -> list[bytes]:
     """Of each byte of the outputs its values."""
-    tiles, stale = run._before(accelerator, executable)
+    before = run._before(accelerator, executable)
     found = []
     for number, each in enumerate(inputs):
         random = np.random.default_rng(number)
         device = accelerator.chip
-        device.tiles[:] = tiles
+        device.tiles[:] = before.tiles
         for name in TILE_MEMORIES:
             _scramble(device.tiles[name], random)
         wide = device.tiles["wide"].copy()
         _scramble(wide, random)
-        device.tiles["wide"] = np.where(stale, wide, device.tiles["wide"])
+        device.tiles["wide"] = np.where(before.stale, wide, device.tiles["wide"])
         for name in CORE_MEMORIES:
             _scramble(device.core_array[name], random)
         outputs = accelerator.run(executable, each).outputs
