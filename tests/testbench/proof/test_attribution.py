@@ -24,7 +24,7 @@ from darwinn_testbench.compiler import (
     uncompiled,
 )
 from darwinn_testbench.compiler.network import Sample
-from darwinn_testbench.proof.attribution import Attribution, Kind, attribute
+from darwinn_testbench.proof.attribution import Attribution, Kind, _Round, attribute
 from darwinn_testbench.proof.parameters import Parameters, summary
 from proofs import bound_sample, proof_of_faulty
 
@@ -171,3 +171,26 @@ def test_another_model_is_not_looked_at(tmp_path: Path) -> None:
     other = uncompiled(random_dense((20, 16, 7), 1))
     report = verify(compiled, other, runs=1, hazards=False, parameters=True, anyway=True)
     assert "not attributed" in str(report.figures["parameters"])
+
+
+@pytest.mark.parametrize("kind", [Kind.WEIGHT, Kind.BIAS])
+def test_a_wrong_place_does_not_stand_the_test(monkeypatch: pytest.MonkeyPatch, kind: Kind) -> None:
+    """Two bytes that are each other's: by values alone they may well be alike."""
+    network = SAMPLES[0]
+    bound = bound_sample(network, compile_network(network))
+    found_as_it_is = _Round.attribute
+
+    def largest(found: Attribution) -> int:
+        return int(found.tensor[found.kind == kind].max())
+
+    def swap(self: _Round) -> bool:
+        more = found_as_it_is(self)
+        places = self._found.places(largest(self._found), kind)
+        ends = places[[0, -1]]
+        self._found.element[ends] = self._found.element[ends[::-1]]
+        return more
+
+    monkeypatch.setattr(_Round, "attribute", swap)
+    found, figures = attribution(bound, uncompiled(network))
+    assert found.reason
+    assert not figures.found
