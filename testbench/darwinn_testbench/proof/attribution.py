@@ -149,6 +149,7 @@ class _Search:
             none.astype(np.int64),
         )
         self._random = np.random.default_rng(len(data))
+        self._held = np.zeros(len(data), np.bool_)
 
     def result(self) -> Attribution:
         """What is found, and is so."""
@@ -156,6 +157,9 @@ class _Search:
         first = _Round(self._session, self._uncompiled, found)
         found.layers = first.layers
         found.kind[first.used_as == 0] = Kind.PADDING
+        # A program with a zero point of more than 17 bits has no numbers.
+        upper = np.arange(len(found.data)) % _WORD >= _WORD // 2
+        self._held = upper & (first.used_as & numbering.ZERO_POINT != 0)
         more, latest, best = first.attribute(), first, first
         for _ in range(_MOST_ROUNDS):
             complete = self._is_complete()
@@ -191,7 +195,7 @@ class _Search:
         gc.collect()
         found, random = self._found, self._random
         data = found.data.copy()
-        padding = found.kind == Kind.PADDING
+        padding = (found.kind == Kind.PADDING) & ~self._held
         data[padding] = random.integers(0, 256, int(padding.sum()), np.uint8)
         tensors = list(self._uncompiled.network.tensors)
         for index, kind in found.constants().items():
