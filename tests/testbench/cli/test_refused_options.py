@@ -56,10 +56,20 @@ def test_more_inputs_are_more_than_there_were(
     folder: Path, capsys: pytest.CaptureFixture[str], runs: int, said: str
 ) -> None:
     words = [str(folder / "dense_edgetpu.tflite"), "--reference", str(folder / "dense.tflite")]
-    assert (
-        run_command_line(["verify", *words, "--seed", "3", "--runs", str(runs), "--no-proof"]) == 0
-    )
+    options = ["--seed", "3", "--runs", str(runs), "--policy", "lsb:1"]
+    assert run_command_line(["verify", *words, *options]) == 0
     assert f"next: {said}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--no-proof", "--no-hazards"])
+def test_what_is_left_out_is_advised(
+    folder: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    words = [str(folder / "dense_edgetpu.tflite"), "--reference", str(folder / "dense.tflite")]
+    assert run_command_line(["verify", *words, option]) == 0
+    assert f"next: the same without {option} says" in capsys.readouterr().out
+    assert run_command_line(["verify", *words, option, "--require-proof"]) == 1
+    assert f"next: the same without {option} says" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
