@@ -165,7 +165,6 @@ def command(
             layers=layers,
             anyway=anyway,
             no_proof=no_proof,
-            require_proof=require_proof,
             parameters=parameters,
         )
         options.no_rtl(engine)

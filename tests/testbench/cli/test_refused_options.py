@@ -72,6 +72,14 @@ def test_what_is_left_out_is_advised(
     assert f"next: the same without {option} says" in capsys.readouterr().out
 
 
+def test_what_can_never_be_proved_is_not_proved(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(folder / "dense_edgetpu.tflite"), "--reference", str(folder / "dense.pte")]
+    assert run_command_line(["verify", *words, "--runs", "1", "--require-proof"]) == 1
+    assert "\nnot-proved" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "command", ["inspect", "disasm", "layers", "run", "verify", "cycles", "profile", "dma"]
 )
