@@ -2,7 +2,8 @@
 
 A fault is in one place, another model in many (docs/comparison.md, "Another model"):
 
-1. The weights of a layer, or its biases, of which the parameters hold almost none.
+1. The weights of a layer, or its biases, of which the parameters hold almost none; or weights of
+   many layers, of which they lack some.
 2. The quantisation of a tensor, if two operators that touch it are held by no instruction, and the
    layers that read their weights agree on another zero point, or have another scale.
 """
@@ -36,6 +37,8 @@ from darwinn_testbench.report import counted
 
 _MOST_NAMED = 3
 """Layers, or tensors, that a message names."""
+_MANY_LAYERS = 5
+"""More than one fault is in: two exchanged rows of parameters are of two to four layers."""
 _BIAS_AT: Mapping[str, int] = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2}
 
 
@@ -79,9 +82,12 @@ class Twin:
 
     def differences(self) -> str:
         """What differs, beginning with what the rest follows from; empty if it is the model."""
-        weights = [each for each in self.weights() if each.differs]
-        if weights:
+        shares = self.weights()
+        lacking = [each for each in shares if each.found < each.groups]
+        if weights := [each for each in shares if each.differs]:
             return _named("weights", weights)
+        if len(lacking) >= _MANY_LAYERS:
+            return _named("weights", lacking)
         tensors = self.tensors()
         if tensors:
             more = len(tensors) - _MOST_NAMED

@@ -156,6 +156,24 @@ def test_a_fault_in_one_place_is_no_other_model() -> None:
     assert set(verdicts.values()) <= {Verdict.MISMATCH, Verdict.PASS, Verdict.PROVED}
 
 
+@pytest.mark.parametrize("changed", [1, 4, 5, 6])
+def test_other_weights_in_many_layers_are_another_model(changed: int) -> None:
+    """One more training step changes a few weights everywhere; a fault is in one place."""
+    network = random_dense([64, 48, 40, 32, 40, 48, 32], 5)
+    layers = list(network.layers)
+    for number in range(changed):
+        weights = layers[number].weights.copy()
+        weights.reshape(-1)[::97] ^= 0x55
+        layers[number] = replace(layers[number], weights=weights)
+    reference = uncompiled(replace(network, layers=tuple(layers)))
+    compiled_file = dump(compile_network(network))
+    if changed < 5:
+        assert verify(compiled_file, reference, runs=1).verdict is Verdict.MISMATCH
+        return
+    with pytest.raises(InputError, match=r"weights of operators 0 FULLY_CONNECTED.* differ"):
+        verify(compiled_file, reference, runs=1)
+
+
 CALIBRATED_OTHERWISE = {
     "teachable_other_calibration": "tensor tfl.conv_2d1 is -16, the executable holds -19",
     "teachable_other_calibration_2": "tensor tfl.conv_2d1 is -31, the executable holds -36",
