@@ -93,9 +93,10 @@ class ChipCheck(Check):
             self.references = References(
                 asked.reference, bound, asked.maps, self.device.ends, anyway=asked.anyway
             )
-        elif self.tapped:
+        elif self.tapped or asked.parameters:
+            what = "layers" if self.tapped else "parameters"
             raise InputError(
-                "layers are compared with the model before compilation: give --reference"
+                f"{what} are compared with the model before compilation: give --reference"
             )
         whole = self.device.whole
         alone = bound.ports if whole is None else whole.ports

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.layers.on_chip import RENAMING
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.proof.difference import Difference, SumTerms, sum_terms
+from darwinn_testbench.proof.difference import SumTerms, TermDifference, sum_terms
 from darwinn_testbench.proof.shown import MadeInput
 from darwinn_testbench.reference.tflite.call import Call, CompilerChoices, Operand
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
@@ -50,7 +50,7 @@ class Maker:
     ports: Sequence[TensorPort]
     choices: CompilerChoices
 
-    def inputs(self, found: Difference) -> Iterator[tuple[MadeInput, ...]]:
+    def inputs(self, found: TermDifference) -> Iterator[tuple[MadeInput, ...]]:
         """Inputs for which the element may differ, the likeliest first."""
         operator = self.network.operators[found.operator]
         output = self.network.tensors[operator.outputs[0]]
@@ -222,7 +222,7 @@ def _weights(network: Network, operator: Operator) -> Wanted:
 
 
 def _operand(
-    network: Network, operator: Operator, terms: SumTerms, found: Difference
+    network: Network, operator: Operator, terms: SumTerms, found: TermDifference
 ) -> int | None:
     """Which of the terms differs; None if it is none of them."""
     tensor = network.tensors[operator.inputs[1]]
@@ -249,7 +249,11 @@ def _ends(tensor: NetworkTensor) -> tuple[float, float]:
 
 
 def _solved(
-    network: Network, operator: Operator, terms: SumTerms, operand: int | None, found: Difference
+    network: Network,
+    operator: Operator,
+    terms: SumTerms,
+    operand: int | None,
+    found: TermDifference,
 ) -> Iterator[Wanted]:
     """Values of an operator's first input for which its element is rounded apart."""
     source = network.tensors[operator.inputs[0]]
@@ -270,7 +274,7 @@ def _solved(
             yield values
 
 
-def _bias(network: Network, operator: Operator, found: Difference) -> float:
+def _bias(network: Network, operator: Operator, found: TermDifference) -> float:
     for tensor in (network.tensors[k] for k in operator.inputs[2:3] if k >= 0):
         if (
             tensor.constant is not None
@@ -281,7 +285,7 @@ def _bias(network: Network, operator: Operator, found: Difference) -> float:
 
 
 def _apart(
-    network: Network, operator: Operator, found: Difference, near: float, operand: float
+    network: Network, operator: Operator, found: TermDifference, near: float, operand: float
 ) -> list[float]:
     """Sums of the network for which the chip's result is another one, the nearest first."""
     output = network.tensors[operator.outputs[0]]

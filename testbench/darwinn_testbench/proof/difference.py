@@ -54,7 +54,7 @@ class Surplus:
 
 
 @dataclass(frozen=True)
-class Difference:
+class TermDifference:
     """What differs in an ``element`` of a tensor, in words; of a constant its name, the place and
     both values. ``factor`` is what the network multiplies the element's sum with."""
 
@@ -81,7 +81,7 @@ def difference(
     missing: NDArray[np.int64],
     stage: StageTerms,
     surplus: Records[Made],
-) -> Difference | None:
+) -> TermDifference | None:
     """What differs in one of the ``missing`` elements (flat indices) of an operator's output;
     None if no single term is found."""
     found = _of_stage(network, operator, missing, stage, surplus)
@@ -95,10 +95,10 @@ def difference(
 
 def _named(
     network: Network, operator: Operator, flat: int, text: str, **more: object
-) -> Difference:
+) -> TermDifference:
     tensor = network.tensors[operator.outputs[0]]
     element = tuple(int(k) for k in np.unravel_index(flat, tensor.shape))
-    return Difference(
+    return TermDifference(
         operator.index,
         operator.name,
         tensor.name,
@@ -117,7 +117,7 @@ def _of_stage(
     missing: NDArray[np.int64],
     stage: StageTerms,
     surplus: Records[Made],
-) -> Difference | None:
+) -> TermDifference | None:
     totals, factors = stage.totals.reshape(-1), stage.factors.reshape(-1)
     for flat in missing[:_MOST_ELEMENTS].tolist():
         same = surplus[surplus["total"] == totals[flat]]
@@ -274,7 +274,7 @@ def _of_sum(
     missing: NDArray[np.int64],
     stage: StageTerms,
     surplus: Records[Made],
-) -> Difference | None:
+) -> TermDifference | None:
     totals = stage.totals.reshape(-1)
     made = np.unique(surplus["total"][:_MOST_SUMS])
     for flat in missing[:_MOST_ELEMENTS].tolist():
@@ -318,7 +318,7 @@ def _single(deltas: Elements, operands: Elements) -> tuple[int, int]:
     return int(found[0]), int(found[1])
 
 
-def _of_bias(network: Network, operator: Operator, flat: int, change: int) -> Difference:
+def _of_bias(network: Network, operator: Operator, flat: int, change: int) -> TermDifference:
     tensor = network.tensors[operator.outputs[0]]
     channel = flat % tensor.shape[-1] if tensor.shape else 0
     biases = [network.tensors[k] for k in operator.inputs[2:3] if k >= 0]
@@ -337,7 +337,7 @@ def _of_bias(network: Network, operator: Operator, flat: int, change: int) -> Di
 
 def _of_weight(
     network: Network, operator: Operator, flat: int, terms: SumTerms, k: int, change: int
-) -> Difference:
+) -> TermDifference:
     tensor = network.tensors[operator.inputs[1]]
     assert tensor.constant is not None
     place = tuple(int(each) for each in np.unravel_index(int(terms.weights[k]), tensor.shape))

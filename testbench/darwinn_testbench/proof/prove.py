@@ -19,15 +19,13 @@ from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.model import BoundLayer
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.proof.difference import Difference, Results, Surplus, difference
+from darwinn_testbench.proof.difference import Results, Surplus, TermDifference, difference
 from darwinn_testbench.proof.network import NetworkNumbers, OperatorProof
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.result_layers import ResultLayers
 from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
 from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.graph import Network, Operator
-
-NO_ELEMENT = "no element of it is computed as its rule says"
+from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +83,7 @@ class OperatorVerdict:
     elements: int = 0
     missing: int = 0
     reason: str = ""
-    difference: Difference | None = None
+    difference: TermDifference | None = None
     layers: tuple[int, ...] = ()
 
     def __str__(self) -> str:
@@ -254,7 +252,7 @@ class _Proof:
         return next((each for each in wrong if each.operator.index in before), None)
 
     def _explained(self, wrong: OperatorProof) -> OperatorVerdict:
-        """What differs in an operator; that all its elements do says nothing."""
+        """What differs in an operator."""
         operator = wrong.operator
         found = OperatorVerdict(operator.index, operator.name, wrong.elements, wrong.missed)
         stages: list[StageTerms] = []
@@ -263,13 +261,22 @@ class _Proof:
         if len(stages) == 1 and output in wrong.missing:
             term = self._term(operator, wrong.missing[output], stages[0])
             found = replace(found, difference=term, layers=self._layers(stages[0]))
-        if found.difference is None and wrong.missed == wrong.elements:
-            return OperatorVerdict(operator.index, operator.name, reason=NO_ELEMENT)
+        return found
+
+    def _misplaced(self, outputs: Sequence[OutputProof]) -> list[OperatorVerdict]:
+        """What gives outputs of which the chip makes every element, and sends another one."""
+        found = []
+        for each in outputs:
+            end = self._uncompiled.outputs.get(each.name, ABSENT)
+            before = self._uncompiled.network.operators_before(end)
+            if each.wrong and before:
+                place, missing = (before[-1].index, before[-1].name), each.elements - each.proved
+                found.append(OperatorVerdict(*place, each.elements, missing))
         return found
 
     def _term(
         self, operator: Operator, missing: NDArray[np.int64], stage: StageTerms
-    ) -> Difference | None:
+    ) -> TermDifference | None:
         known = NumberSet()
         for each in self._network.numbers.values():
             known.enter(each.reshape(-1))
@@ -294,10 +301,9 @@ class _Proof:
             for each in self._network.operators
             if each.reason
         ]
-        refuted: list[OperatorVerdict] = []
+        refuted = self._misplaced(outputs) if found is None else [found]
         if found is not None:
-            (sampled if found.reason else refuted).append(found)
-            done = {each.index for each in (*sampled, *refuted)}
+            done = {each.index for each in (*sampled, found)}
             sampled += [
                 OperatorVerdict(each.operator.index, each.operator.name, reason=NOT_REACHED)
                 for each in self._network.operators

@@ -42,6 +42,7 @@ class Schemas:
 
     def __init__(self, *, open_ended: bool) -> None:
         self.definitions: dict[str, Schema] = {}
+        self._kinds: dict[str, Any] = {}
         self._open = open_ended
 
     def of(self, kind: Any) -> Schema:
@@ -95,6 +96,8 @@ class Schemas:
 
     def _named(self, kind: Any) -> Schema:
         name = kind.__name__
+        if self._kinds.setdefault(name, kind) is not kind:
+            raise TypeError(f"two kinds of objects are called {name}: {kind.__module__} has one")
         if name not in self.definitions:
             self.definitions[name] = {}  # for what holds itself
             self.definitions[name] = self.object_of(kind)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense, uncompiled
 from darwinn_testbench.compiler.network import Convolution, DenseNetwork
-from darwinn_testbench.proof.difference import Difference
+from darwinn_testbench.proof.difference import TermDifference
 from proofs import bound_sample, proof_of
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +31,9 @@ def of_layer(network: DenseNetwork, number: int, **values: Any) -> DenseNetwork:
     return replace(network, layers=tuple(layers))
 
 
-def named(compiled: DenseNetwork | Convolution, network: DenseNetwork | Convolution) -> Difference:
+def named(
+    compiled: DenseNetwork | Convolution, network: DenseNetwork | Convolution
+) -> TermDifference:
     """What a proof names of a program that was compiled from another network."""
     bound = bound_sample(compiled, compile_network(compiled))
     found = proof_of(bound, uncompiled(network))

@@ -142,6 +142,20 @@ def test_a_weight_that_no_input_of_a_run_shows_is_a_mismatch() -> None:
     assert refuted.difference.place == (0, 0)
 
 
+def test_outputs_in_another_order_are_refuted() -> None:
+    """The chip makes each element of the network, and sends it as another one."""
+    last = NETWORK.layers[-1]
+    order = [1, 0, *range(2, len(last.bias))]
+    names = ("weights", "bias", "weight_scales")
+    swapped = replace(last, **{name: getattr(last, name)[order] for name in names})
+    other = replace(NETWORK, layers=(*NETWORK.layers[:-1], swapped))
+    report = verify(edgetpu_model(NETWORK, compile_network(other)), REFERENCE, runs=1)
+    (refuted,) = proof_of(report).refuted
+    assert (refuted.index, refuted.missing, refuted.elements) == (1, 2, 5)
+    assert report.verdict is Verdict.MISMATCH
+    assert report.message.startswith("another function: operator 1 FULLY_CONNECTED: 2 of 5")
+
+
 def test_another_model_is_not_proved() -> None:
     network = random_convolution(4, 8, 4, 4, 0)
     moved = replace(network, input=replace(network.input, zero_point=network.input.zero_point + 9))

@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from darwinn_formats.darwinn import load
 from darwinn_sim.machine.hazards import Kind
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
@@ -48,6 +49,8 @@ REPORTS = (
     ("run", "dense.pte"),
     ("verify", DENSE, "--runs", "1"),
     ("verify", DENSE, *REFERENCE, "--layers", "--localise", "--schedules", "1"),
+    ("verify", DENSE, *REFERENCE, "--parameters"),
+    ("verify", "wrong.tflite", *REFERENCE, "--runs", "1", "--parameters"),
     ("verify", DENSE, "--reference", "convolution.tflite"),
     ("verify", DENSE, "--reference", "dense.pte"),
     ("verify", "dense.pte", "--reference", "dense.bef", *NATIVES),
@@ -87,6 +90,9 @@ seeds = 2
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
     sample(folder)
+    wrong = bytearray((folder / DENSE).read_bytes())
+    wrong[wrong.find(bytes(load(bytes(wrong)).executables[1].parameters)) + 20_000] ^= 1
+    (folder / "wrong.tflite").write_bytes(wrong)
     (folder / "cases.toml").write_text(CASES)
     (folder / "picture.ppm").write_bytes(b"P6 4 4 255\n" + bytes(range(48)))
     return folder
