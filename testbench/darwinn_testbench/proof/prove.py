@@ -27,6 +27,8 @@ from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Operator
 
+NO_ELEMENT = "no element of it is computed as its rule says"
+
 
 @dataclass(frozen=True, eq=False)
 class Uncompiled:
@@ -261,6 +263,9 @@ class _Proof:
         if len(stages) == 1 and output in wrong.missing:
             term = self._term(operator, wrong.missing[output], stages[0])
             found = replace(found, difference=term, layers=self._layers(stages[0]))
+        elif not stages and wrong.missed == wrong.elements:
+            # Steps of a softmax, and tables, are the compiler's: it may know others.
+            return OperatorVerdict(operator.index, operator.name, reason=NO_ELEMENT)
         return found
 
     def _misplaced(self, outputs: Sequence[OutputProof]) -> list[OperatorVerdict]:
@@ -301,9 +306,10 @@ class _Proof:
             for each in self._network.operators
             if each.reason
         ]
-        refuted = self._misplaced(outputs) if found is None else [found]
+        refuted = self._misplaced(outputs) if found is None else []
         if found is not None:
-            done = {each.index for each in (*sampled, found)}
+            (sampled if found.reason else refuted).append(found)
+            done = {each.index for each in (*sampled, *refuted)}
             sampled += [
                 OperatorVerdict(each.operator.index, each.operator.name, reason=NOT_REACHED)
                 for each in self._network.operators
