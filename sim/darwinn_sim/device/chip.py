@@ -28,6 +28,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+from weakref import WeakMethod
 
 import numpy as np
 from darwinn_formats.limits import Limits, limits
@@ -140,7 +141,9 @@ class Chip:
         self.new_run: Callable[[Chip, LoweredProgram], ProgramRun] = _recognised_run
         """Makes the run of a program that is recognised."""
         self._strict, self._seed = strict, seed
-        self._space = RegisterSpace(host.registers, self._reset_core, by_usb=by_usb, log=log)
+        # Weakly, so that a chip that nobody has any more gives back its memories at once.
+        reset = WeakMethod(self._reset_core)
+        self._space = RegisterSpace(host.registers, lambda: _call(reset), by_usb=by_usb, log=log)
         self._power_up()
 
     def _power_up(self) -> None:
@@ -320,6 +323,13 @@ class Chip:
         """Give tiles and core what they held."""
         self.tiles[:] = contents.tiles
         self.core_array[:] = contents.core
+
+
+def _call(method: WeakMethod[Callable[[], None]]) -> None:
+    """Call a method, if its object is still there."""
+    found = method()
+    if found is not None:
+        found()
 
 
 def _recognised_run(chip: Chip, program: LoweredProgram) -> ProgramRun:

@@ -273,6 +273,8 @@ def _run(
 
     beside.follow(np.uint64)
     beside.walk(executable, fill, None)
+    # A run and its chip, with hundreds of MiB of numbers, refer to each other.
+    beside.chip.run = None
     return beside, outputs
 
 

@@ -159,6 +159,13 @@ def _add_many(n: Numbering, t: int, lane: int, number: np.uint64) -> None:
 
 
 @inner
+def _has_bytes(n: Numbering, t: int, lane: int, width: int) -> None:
+    """A value of so many bytes is in a sum. Of one of 16 bits not all is tried that it may be."""
+    if width > 1:
+        n.varying[t, lane] = MANY
+
+
+@inner
 def _most(width: int) -> int:
     """The greatest value of so many bytes."""
     return _LARGEST_WORD if width > 1 else _LARGEST_BYTE
@@ -351,10 +358,12 @@ def _multiply_each(
             elif is_constant:
                 factor = np.int64(weight) - point
                 _add(n, t, lane, activation, factor, most_activation)
+                _has_bytes(n, t, lane, width if factor else 0)
                 n.constant[t, lane] -= factor * zero
             elif known:
                 factor = np.int64(activation) - zero
                 _add(n, t, lane, weight, factor, most_weight)
+                _has_bytes(n, t, lane, planes if factor else 0)
                 n.constant[t, lane] -= factor * point
             else:
                 one = field.subtracted(activation, field.of_integer(zero))
@@ -447,6 +456,7 @@ def _reduce(
                     n.constant[t, lane] += np.int64(number)
                 else:
                     _add(n, t, lane, number, 1, _most(planes))
+                    _has_bytes(n, t, lane, planes)
 
 
 # --- maxima --------------------------------------------------------------------------------------
@@ -742,9 +752,7 @@ def _give(
     n, t = core.numbering, tile.number
     constant = n.constant[t, lane] + bias
     unknown = field.of_parts(n.low[t, lane], n.high[t, lane])
-    # Of one value of 16 bits not all is tried that it may be.
-    bytes_alone = not (parameters.activation_16bit or parameters.parameter_16bit)
-    single, weight = n.varying[t, lane] == 1 and bytes_alone, n.weights[t, lane]
+    single, weight = n.varying[t, lane] == 1, n.weights[t, lane]
     if parameters.opcode == MAXIMUM:
         single, weight = n.varying[t, lane] == 0 and n.reach[t, lane] <= _LARGEST_BYTE, 1
         unknown = field.added(unknown, _maximum(n, t, lane))

@@ -185,11 +185,14 @@ class Check(ABC):
         judged = (self.proof, self.parameters, self.schedules, self.hazards, self.completion)
         again = [each for each in judged if each is not None]
         told = str(fault) if fault else self._summary()
-        # What is wrong stands first.
+        # What is wrong stands first, and a fault before all else.
         wrong = [str(each) for each in again if each.verdict.failed]
         right = [str(each) for each in again if not each.verdict.failed]
-        limits = self._never_proved if asked.proof and fault is None else ""
-        message = "; ".join(filter(None, (*wrong, told, *right, limits)))
+        if fault:
+            parts = [told, *wrong, *right]
+        else:
+            parts = [*wrong, told, *right, self._never_proved if asked.proof else ""]
+        message = "; ".join(filter(None, parts))
         failed = [each.verdict for each in again if each.verdict.failed]
         if failed and fault:
             # What is a fault in one order and none in another is a race.
