@@ -7,7 +7,7 @@ it is (``kernel.field``). Memory is bounded by the chip's, whatever the program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, Protocol, cast
@@ -203,8 +203,7 @@ def _origins(accelerator: Accelerator, caching: Executable) -> tuple[Elements, N
     beside = Accelerator(numbered=True)
     beside.take(accelerator.load(caching))
     beside.chip.core["numbering"]["traces"] = 1
-    beside.follow(np.uint64)
-    beside.walk(caching, lambda request: _fill(caching, request, {}, 0), None)
+    _walk(beside, caching, lambda request: _fill(caching, request, {}, 0))
     shadows = beside.chip.tiles["wide_written"] & _ORIGINS
     return beside.chip.core["numbering"]["wide"].reshape(chip.TILES, -1, 4).copy(), shadows
 
@@ -271,11 +270,16 @@ def _run(
             if buffer.desc == Description.BASE_ADDRESS_OUTPUT_ACTIVATION:
                 outputs[buffer] = mapped.region
 
+    _walk(beside, executable, fill)
+    return beside, outputs
+
+
+def _walk(beside: Accelerator, executable: Executable, fill: Callable[[Request], None]) -> None:
+    """Execute a program on a chip with numbers."""
     beside.follow(np.uint64)
     beside.walk(executable, fill, None)
     # A run and its chip, with hundreds of MiB of numbers, refer to each other.
     beside.chip.run = None
-    return beside, outputs
 
 
 def _before(accelerator: Accelerator, executable: Executable) -> _Before:

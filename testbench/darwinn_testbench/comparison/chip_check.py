@@ -144,10 +144,8 @@ class ChipCheck(Check):
             return None
         if not self.asked.proof:
             return LEFT_OUT
-        if references.differences:
-            return without("the reference is another model (--anyway)")
-        if session.states:
-            return without(_STATES)
+        if reason := self._not_one_function(references):
+            return without(reason)
         proof = proof_of(session, references.uncompiled, progress)
         if not proof.refuted:
             return proof
@@ -163,11 +161,15 @@ class ChipCheck(Check):
         references, session = self.references, self.device.session
         if references is None or not self.asked.parameters:
             return None
-        if references.differences:
-            return without_parameters("the reference is another model (--anyway)")
-        if session.states:
-            return without_parameters(_STATES)
+        if reason := self._not_one_function(references):
+            return without_parameters(reason)
         return parameters_of(session, references.uncompiled, progress)
+
+    def _not_one_function(self, references: References) -> str:
+        """Why the executable and the network are not both one function of the inputs; or empty."""
+        if references.differences:
+            return "the reference is another model (--anyway)"
+        return _STATES if self.device.session.states else ""
 
     @property
     def _is_proved(self) -> bool:

@@ -13,7 +13,6 @@ further round finds more.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -191,8 +190,6 @@ class _Search:
 
     def _again(self) -> _Round:
         """With other values of all that has been found."""
-        # Chips on numbers hold 200 MiB each, and refer to themselves.
-        gc.collect()
         found, random = self._found, self._random
         data = found.data.copy()
         padding = (found.kind == Kind.PADDING) & ~self._held

@@ -16,7 +16,7 @@ from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.hazards import Judgement
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.proof.attribution import Attribution, Kind, attribute
-from darwinn_testbench.proof.prove import Uncompiled
+from darwinn_testbench.proof.prove import Uncompiled, path_of
 from darwinn_testbench.proof.windows import LAYERS
 from darwinn_testbench.reference.tflite.graph import Network, Operator
 from darwinn_testbench.report import Verdict, one_line
@@ -137,14 +137,7 @@ def parameters_of(
     The chip is left as after another inference, or powered up.
     """
     begin = time.perf_counter()
-    path = kept.path_of(
-        "parameters",
-        session.model.compiled.inference,
-        session.model.compiled.caching,
-        uncompiled.data,
-        sorted(uncompiled.names.items()),
-        session.device.preloads,
-    )
+    path = path_of("parameters", session, uncompiled)
     found, judged = kept.kept(path, Parameters), Judgement.KEPT
     if found is None:
         progress("parameters: what each byte is", 0, 1)
