@@ -126,6 +126,37 @@ def truth(right: Computed, model: CompiledModel) -> tuple[Truth, str]:
     return Truth.UNDECIDED, f"neither an argument, nor one of {len(inputs)} inputs"
 
 
+ORDERS = 50
+"""Legal orders of the units in which a fault of synchronisation is tried."""
+
+
+def reordered(right: CompiledModel, model: CompiledModel) -> tuple[Truth, str]:
+    """Whether a legal order of the units shows that a faulty model is not the right one."""
+    inputs = _inputs(right.inference)[:3]
+    chip_of_right = Accelerator()
+    expected = [_inference(chip_of_right, right, each) for each in inputs]
+    accelerator = Accelerator(work_limit=WORK_LIMIT, strict=True)
+    for order in range(ORDERS):
+        accelerator.schedule = order
+        accelerator.power_up()
+        which = order % len(inputs)
+        try:
+            made = _inference(accelerator, model, inputs[which])
+        except (SimulationError, DecodeError) as error:
+            return Truth.DIFFERENT, f"in order {order} it fails: {error}"
+        if differing_output(right.inference, made, expected[which]) is not None:
+            return Truth.DIFFERENT, f"order {order} gives other bytes"
+    return Truth.UNDECIDED, f"{ORDERS} orders give the same"
+
+
+def _inference(
+    accelerator: Accelerator, model: CompiledModel, inputs: Mapping[str, bytes]
+) -> Mapping[str, bytes]:
+    if model.caching is not None:
+        accelerator.run(model.caching, {})
+    return accelerator.run(model.inference, inputs).outputs
+
+
 TRIED = 48
 """Inputs that are tried for a difference, a third of each kind: any bytes, bytes near to each
 other, and the least and the greatest byte."""
