@@ -72,7 +72,7 @@ each."""
 SAMPLES = ("dense", "convolution")
 MODELS = (
     *("mobilenet_v1_0.25_128_quant", "looming_64x64_3x3", "color_red_64x64", "bright_16x16"),
-    *("classifier_2022", "conv_chain_two_32", "mnist_lenet_quant"),
+    *("classifier_2022", "conv_chain_two_32"),
 )
 """Models of the folders of real ones of which faults are made; those that are not here are left
 out."""

@@ -14,6 +14,7 @@ from itertools import chain as chained
 
 import numpy as np
 from darwinn_formats.darwinn import CompiledModel, Executable
+from darwinn_formats.errors import FormatError
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
@@ -59,6 +60,9 @@ class Computed:
     executable: Executable
     lifted: LiftedProgram
 
+
+_FAILURES = (SimulationError, DecodeError, FormatError)
+"""A faulty program ends in one of these, or it is not read at all."""
 
 WORK_LIMIT = 1 << 28
 """Work that a faulty program may do before it is called endless."""
@@ -114,7 +118,7 @@ def truth(right: Computed, model: CompiledModel) -> tuple[Truth, str]:
         faulty = computed(model)
     except NotLifted as error:
         return Truth.UNDECIDED, f"it is not lifted: {error}"
-    except (SimulationError, DecodeError) as error:
+    except _FAILURES as error:
         return Truth.DIFFERENT, f"it fails: {error}"
     if (why := argument(right, faulty)) is not None:
         return Truth.EQUIVALENT, why
@@ -142,7 +146,7 @@ def reordered(right: CompiledModel, model: CompiledModel) -> tuple[Truth, str]:
         which = order % len(inputs)
         try:
             made = _inference(accelerator, model, inputs[which])
-        except (SimulationError, DecodeError) as error:
+        except _FAILURES as error:
             return Truth.DIFFERENT, f"in order {order} it fails: {error}"
         if differing_output(right.inference, made, expected[which]) is not None:
             return Truth.DIFFERENT, f"order {order} gives other bytes"
