@@ -1,7 +1,7 @@
 """The rules of AXI4 that ``axi_check`` holds every port of every simulation to: one table, from
-which its package and the list in docs/rtl.md follow.
+which its package and the list in docs/rtl-bus.md follow.
 
-    python -m darwinn_testbench.rtl.axi_rules [--check] docs/rtl.md
+    python -m darwinn_testbench.rtl.axi_rules [--check] docs/rtl-bus.md
 
 Chapters are those of the AMBA AXI protocol specification (ARM IHI 0022E), part A.
 """

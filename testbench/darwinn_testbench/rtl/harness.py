@@ -1,7 +1,7 @@
 """The description of the SystemVerilog harness, as far as the timing of its DMA depends on it.
 
 ``harness_pkg``, the sizes that the RTL is built with, is generated from here and from the chip
-description ``harness`` (``chips/harness.toml``), which says what both need. Facts: docs/rtl.md.
+description ``harness`` (``chips/harness.toml``), which says what both need. Facts: docs/rtl-dma.md.
 """
 
 from __future__ import annotations

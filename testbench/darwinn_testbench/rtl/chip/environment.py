@@ -1,7 +1,7 @@
 """The pyuvm environment of the whole chip, from its registers to its tiles.
 
 Every part is made by the factory: a test replaces a sequence, a checker or a monitor by
-``uvm_factory().set_type_override_by_type`` before it is built (docs/rtl.md, "Your own test").
+``uvm_factory().set_type_override_by_type`` before it is built (docs/rtl-own-test.md, "With pyuvm").
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It performs one descriptor after another, at once and completely. Everything that the DMA engine
 does besides (bursts, order between streams, time) must not be visible in the bytes. Facts:
-docs/rtl.md, section "Descriptors".
+docs/rtl-dma.md, section "Descriptors".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The engine is not stepped: every moment follows from earlier ones by a maximum a
 leaves when it has arrived and the one before it has left; a burst is asked for when there is room).
 Only two things need decisions in the order of time: the descriptor at the head of the queue, and
 which stream's burst the read bus takes next. The cycle counts from the one before the first
-descriptor is offered, as in ``rtl/bench/workload.sv``. Facts: docs/rtl.md, section "Timing".
+descriptor is offered, as in ``rtl/bench/workload.sv``. Facts: docs/rtl-dma.md, section "Timing".
 """
 
 from __future__ import annotations
