@@ -1,4 +1,4 @@
-"""The test of one's own in docs/rtl-own-test.md runs as it stands, and with each option named there."""
+"""The cocotb test in docs/rtl-own-test.md runs as it stands, and with each option named there."""
 
 from __future__ import annotations
 
