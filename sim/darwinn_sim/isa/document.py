@@ -54,7 +54,9 @@ parameter bytes alone gave the bytes of an independent computation from the unco
 
 - `bundle_bytes`;
 - `codes`, by name, with `value`, `name` and `meaning` of each of their `values`;
-- `instructions`. Each has `opcode`, `name`, its length in `bundles`, `unit`, `summary`, and these:
+- `instructions`.
+
+An instruction has `opcode`, `name`, its length in `bundles`, `unit`, `summary`, and
 
 - `fields`: see below.
 - `traversals`: `name`, `loops`, whether it has a `prologue`, the `unit` of its addresses, `fields`.
