@@ -1,5 +1,5 @@
-"""The rules of AXI4 that ``axi_check`` holds every port of every simulation to: one table, from
-which its package and the list in docs/rtl-bus.md follow.
+"""The rules of AXI4 that ``axi_check`` enforces at every port of every simulation: one table, from
+which its package and the list in docs/rtl-bus.md are generated.
 
     python -m darwinn_testbench.rtl.axi_rules [--check] docs/rtl-bus.md
 
@@ -16,9 +16,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Rule:
-    """What one side of a port has to do.
+    """A rule that one side of a port has to keep.
 
-    ``name`` begins with the channel; ``side`` is who breaks it, ``says`` what is right.
+    ``name`` begins with the channel; ``side`` is the side that can break it, ``says`` is the rule.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Rule:
 
 
 def _channel(name: str, side: str) -> Iterator[Rule]:
-    """What holds on each channel."""
+    """The rules of every channel."""
     valid, ready = f"{name.upper()}VALID", f"{name.upper()}READY"
     yield Rule(f"{name}_reset", side, f"{valid} is low in reset", "A3.1.2")
     yield Rule(f"{name}_held", side, f"{valid} stays until {ready}", "A3.2.1")
@@ -36,7 +36,7 @@ def _channel(name: str, side: str) -> Iterator[Rule]:
 
 
 def _address(name: str) -> Iterator[Rule]:
-    """What holds on the channel of read or of write addresses."""
+    """The rules of the channel of read or of write addresses."""
     yield from _channel(name, "master")
     for rule, says, chapter in (
         ("size", "no word of a burst is wider than the bus", "A3.4.1"),
@@ -70,11 +70,11 @@ RULES: tuple[Rule, ...] = (
         "b_response", "slave", "no answer is EXOKAY, as nobody asks for exclusive access", "A3.4.4"
     ),
 )
-"""In the order in which they are told where several are broken in one cycle."""
+"""If one cycle breaks several, the checker reports them in this order."""
 
 
 def package() -> str:
-    """``axi_rules_pkg``: a number for each rule, and what is said where it is broken."""
+    """``axi_rules_pkg``: a number for each rule, and the message for a violation."""
     return "\n".join(
         [
             "// Generated from darwinn_testbench.rtl.axi_rules; do not edit.",
@@ -110,7 +110,8 @@ _HEAD = "| rule | side | what is right | chapter |"
 
 
 def updated(page: str) -> str:
-    """The page with its table as it is now; what is around it is written by hand."""
+    """Return the page with its table brought up to date; the text around the table is
+    handwritten."""
     before, _, rest = page.partition(f"{_HEAD}\n")
     _, end, after = rest.partition("\n\n")
     rows = (f"| `{r.name}` | {r.side} | {r.says} | {r.chapter} |" for r in RULES)
@@ -118,7 +119,8 @@ def updated(page: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Bring the page up to date, or with ``--check`` say that it is not; gives the exit code."""
+    """Bring the page up to date, or with ``--check`` report that it is not; return the exit
+    code."""
     path = Path(arguments[-1])
     text = path.read_text()
     if "--check" in arguments:

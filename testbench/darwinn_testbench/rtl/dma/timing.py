@@ -25,7 +25,7 @@ READ_QUEUES = 3
 
 
 class Channel(IntEnum):
-    """What a back-pressure pattern can hold back; the value is the bit in its words."""
+    """Channels that a back-pressure pattern can hold back; the value is the bit in its words."""
 
     READ_ADDRESS = 0
     READ_DATA = 1
