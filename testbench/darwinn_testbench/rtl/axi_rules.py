@@ -31,8 +31,8 @@ def _channel(name: str, side: str) -> Iterator[Rule]:
     """The rules of every channel."""
     valid, ready = f"{name.upper()}VALID", f"{name.upper()}READY"
     yield Rule(f"{name}_reset", side, f"{valid} is low in reset", "A3.1.2")
-    yield Rule(f"{name}_held", side, f"{valid} stays until {ready}", "A3.2.1")
-    yield Rule(f"{name}_stable", side, f"what is offered stays as it is until {ready}", "A3.2.1")
+    yield Rule(f"{name}_held", side, f"{valid} stays high until {ready}", "A3.2.1")
+    yield Rule(f"{name}_stable", side, f"the payload stays unchanged until {ready}", "A3.2.1")
 
 
 def _address(name: str) -> Iterator[Rule]:
@@ -44,7 +44,7 @@ def _address(name: str) -> Iterator[Rule]:
         ("length", "a fixed burst has 16 words at most, a wrapping one 2, 4, 8 or 16", "A3.4.1"),
         ("wrap", "a wrapping burst begins at a whole word", "A3.4.1"),
         ("boundary", "a burst does not cross 4 KiB", "A3.4.1"),
-        ("outstanding", "no more bursts wait for an answer than the port is made for", "-"),
+        ("outstanding", "unanswered bursts stay within the port's limit", "-"),
     ):
         yield Rule(f"{name}_{rule}", "master", says, chapter)
 
@@ -52,23 +52,19 @@ def _address(name: str) -> Iterator[Rule]:
 RULES: tuple[Rule, ...] = (
     *_address("ar"),
     *_channel("r", "slave"),
-    Rule("r_request", "slave", "words come only for a burst that was asked for", "A3.3.1"),
+    Rule("r_request", "slave", "every word belongs to a requested burst", "A3.3.1"),
     Rule("r_last", "slave", "RLAST comes with the last word of the burst and no other", "A3.4.1"),
-    Rule("r_order", "slave", "bursts of one ID are answered in their order", "A5.3.1"),
-    Rule(
-        "r_response", "slave", "no answer is EXOKAY, as nobody asks for exclusive access", "A3.4.4"
-    ),
+    Rule("r_order", "slave", "bursts of one ID are answered in the order of requests", "A5.3.1"),
+    Rule("r_response", "slave", "no response is EXOKAY: no request is exclusive", "A3.4.4"),
     *_address("aw"),
     *_channel("w", "master"),
     Rule("w_last", "master", "WLAST comes with the last word of the burst and no other", "A3.4.1"),
-    Rule("w_strobes", "master", "strobes are only where the word of the burst has bytes", "A3.4.3"),
-    Rule("w_ahead", "master", "no more words come before their address than a burst may have", "-"),
+    Rule("w_strobes", "master", "strobes cover only bytes of the burst", "A3.4.3"),
+    Rule("w_ahead", "master", "at most 256 words come before their address", "-"),
     *_channel("b", "slave"),
-    Rule("b_request", "slave", "an answer comes only for a burst that was asked for", "A3.3.1"),
-    Rule("b_early", "slave", "an answer comes behind the address and the last word", "A3.3.1"),
-    Rule(
-        "b_response", "slave", "no answer is EXOKAY, as nobody asks for exclusive access", "A3.4.4"
-    ),
+    Rule("b_request", "slave", "every response belongs to a requested burst", "A3.3.1"),
+    Rule("b_early", "slave", "a response comes after the address and the last word", "A3.3.1"),
+    Rule("b_response", "slave", "no response is EXOKAY: no request is exclusive", "A3.4.4"),
 )
 """If one cycle breaks several, the checker reports them in this order."""
 
