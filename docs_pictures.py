@@ -125,4 +125,10 @@ def draw_model(compiled_model: str, reference: str) -> None:
 
 
 if __name__ == "__main__":
-    {"model": draw_model, "diagrams": draw_diagrams}[sys.argv[1]](*sys.argv[2:])
+    match sys.argv[1:]:
+        case ["model", compiled_file, reference_file]:
+            draw_model(compiled_file, reference_file)
+        case ["diagrams", script_file]:
+            draw_diagrams(script_file)
+        case _:
+            sys.exit(__doc__)

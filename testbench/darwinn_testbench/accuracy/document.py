@@ -23,16 +23,16 @@ link plus the host's fixed cost of a request. We fit only two things: the fixed 
 models of the same host, and the bandwidth on Inception v4. So no figure of a model takes part in
 its own prediction, and no model has a parameter of its own.
 
-There are two baselines. The first is the graph's multiplications at the chip's peak. The second is a
-roofline: the larger of the first and the bytes of input, output and uncached weights at the host's
-bandwidth, plus a fixed cost that is fitted as above. Behind slow links the bytes of the instructions
-decide, which only the binary shows. A roofline that knew them would be about as good there as the
-model.
+There are two baselines. The first is the graph's multiplications at the chip's peak. The second is
+a roofline: the larger of the first and the bytes of input, output and uncached weights at the
+host's bandwidth, plus a fixed cost that is fitted as above. Behind slow links the bytes of the
+instructions decide, and only the binary shows them. A roofline that knew them would be about as
+good there as the model.
 
 The full binary of MobileNet v1 1.0 is no longer public. Two parts replace it: the embedding
 extractor up to its last convolution, and the part of the 2019 build of MobileNet v1 0.25 behind its
-last convolution, with its cycles and instruction bytes. The time of the pool is multiplied by 12.25,
-because it gathers 12.25 times as many values.
+last convolution, with its cycles and instruction bytes. The time of the pool is multiplied by
+12.25, because it gathers 12.25 times as many values.
 
 """
 
@@ -65,9 +65,9 @@ Goals: every point of the table within {per_point:.0%}, and a mean absolute erro
 |---|---|---|---|
 """
 
-_MISSED = """The first is missed on {hosts}: there the published times of the two models differ by
-{published} ms, the simulated times by {simulated} ms. Published times have noise of that size: behind
-links that are not slow, the same models differ by {least:.2f} to {most:.2f} ms."""
+_MISSED = """The first is missed on {hosts}: there the published times of the two models differ
+by {published} ms, the simulated times by {simulated} ms. Published times have noise of that size:
+behind links that are not slow, the same models differ by {least:.2f} to {most:.2f} ms."""
 
 
 def page(report: Report[AccuracyRow]) -> str:

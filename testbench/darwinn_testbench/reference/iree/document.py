@@ -23,7 +23,8 @@ def _operations() -> Iterator[str]:
     yield _HEADING
     yield ""
     yield "The rest of this page is generated from the tables (`make docs`)."
-    yield "Fields are in the order of their bytes, in the notation of `darwinn_formats.iree.opcodes`."
+    yield "Fields are in the order of their bytes. Their notation is that of"
+    yield "`darwinn_formats.iree.opcodes`."
     yield "Operations in brackets are listed but not executed."
     for prefix, operations in OPERATIONS.items():
         yield ""
