@@ -99,6 +99,9 @@ $(OLDEST)/.ready: pyproject.toml
 dist: $(READY)  ## Build the sdist, and the wheel from it, in dist/; try the wheel outside of the tree
 	@.ci/dist $(BIN)/python
 
+release: $(READY)  ## Write changelog, version and schemas of VERSION=x.y.z; commit and tag them
+	@.ci/release $(BIN)/python "$(VERSION)"
+
 lock: ## Write constraints.txt: the newest versions that pyproject.toml allows
 	@rm -rf $(BUILD)/lock && $(PYTHON) -m venv $(BUILD)/lock
 	@$(BUILD)/lock/bin/python $(PIP_INSTALL) $(BACKEND)
@@ -153,7 +156,7 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
 	@$(BIN)/python -m darwinn_testbench.reference.documents docs
 	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules docs/rtl.md
-	@$(BIN)/python -m darwinn_testbench.schemas docs/schemas
+	@$(BIN)/python -m darwinn_testbench.schemas --digests > docs/schemas.sha256
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
@@ -161,7 +164,7 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
 	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules --check docs/rtl.md
-	@$(BIN)/python -m darwinn_testbench.schemas --check docs/schemas
+	@$(BIN)/python -m darwinn_testbench.schemas --digests | diff docs/schemas.sha256 -
 
 site: $(READY)  ## Build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
