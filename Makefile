@@ -140,12 +140,13 @@ waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and 
 	@$(BIN)/python -m darwinn_testbench.rtl.dma.waves --output $(BUILD)/waves \
 	    $(BUILD)/sample/dense_edgetpu.tflite
 
-lint: $(READY) docs-check  ## Style, types, imports, generated documents, news fragments
+lint: $(READY) docs-check  ## Style, types, imports, generated documents, news fragments, commit messages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/mypy --strict
 	@$(BIN)/towncrier build --draft --version next > /dev/null
+	@$(BIN)/python .ci/commit_message.py --log
 
 format: $(READY)  ## Rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix .
