@@ -31,7 +31,7 @@ TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testb
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest dist lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
+.PHONY: help demo test test-oldest dist release lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
