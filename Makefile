@@ -121,7 +121,7 @@ rtl-nightly: $(READY)  ## Run thousands of random programs and instructions on t
 rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
 	@$(BIN)/python tests/support/mutations.py $(ONLY)
 
-# docs/rtl.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER RECORD=1
+# docs/rtl-faults.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER RECORD=1
 # ARGS="--near".
 rtl-campaign: $(READY)  ## Change each source of the RTL in MUTANTS=30 places: do the tests notice?
 	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.rtl_mutation $(WORDS_OF_MUTATIONS) \
@@ -157,7 +157,7 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.host.registers > docs/registers.md
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
 	@$(BIN)/python -m darwinn_testbench.reference.documents docs
-	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules docs/rtl.md
+	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules docs/rtl-bus.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests > docs/schemas.sha256
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
@@ -165,7 +165,7 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.host.registers | diff docs/registers.md -
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
-	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules --check docs/rtl.md
+	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules --check docs/rtl-bus.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests | diff docs/schemas.sha256 -
 
 site: $(READY)  ## Build the documentation as a site in build/site
