@@ -31,7 +31,7 @@ TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testb
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest dist lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
+.PHONY: help demo test test-oldest dist release lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -99,6 +99,9 @@ $(OLDEST)/.ready: pyproject.toml
 dist: $(READY)  ## Build the sdist, and the wheel from it, in dist/; try the wheel outside of the tree
 	@.ci/dist $(BIN)/python
 
+release: $(READY)  ## Write changelog, version and schemas of VERSION=x.y.z; commit and tag them
+	@.ci/release $(BIN)/python "$(VERSION)"
+
 lock: ## Write constraints.txt: the newest versions that pyproject.toml allows
 	@rm -rf $(BUILD)/lock && $(PYTHON) -m venv $(BUILD)/lock
 	@$(BUILD)/lock/bin/python $(PIP_INSTALL) $(BACKEND)
@@ -137,11 +140,13 @@ waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and 
 	@$(BIN)/python -m darwinn_testbench.rtl.dma.waves --output $(BUILD)/waves \
 	    $(BUILD)/sample/dense_edgetpu.tflite
 
-lint: $(READY) docs-check  ## Style, types, imports, and whether the generated documents are up to date
+lint: $(READY) docs-check  ## Style, types, imports, generated documents, news fragments, commit messages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/mypy --strict
+	@$(BIN)/towncrier build --draft --version next > /dev/null
+	@$(BIN)/python .ci/commit_message.py --log
 
 format: $(READY)  ## Rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix .
@@ -153,7 +158,7 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
 	@$(BIN)/python -m darwinn_testbench.reference.documents docs
 	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules docs/rtl-bus.md
-	@$(BIN)/python -m darwinn_testbench.schemas docs/schemas
+	@$(BIN)/python -m darwinn_testbench.schemas --digests > docs/schemas.sha256
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
@@ -161,7 +166,7 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
 	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules --check docs/rtl-bus.md
-	@$(BIN)/python -m darwinn_testbench.schemas --check docs/schemas
+	@$(BIN)/python -m darwinn_testbench.schemas --digests | diff docs/schemas.sha256 -
 
 site: $(READY)  ## Build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
