@@ -15,6 +15,7 @@ _BESIDE = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "SECURITY.md": "SECURITY.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "changes/README.md": "news-fragments.md",
     "benchmarks/peers.md": "peers.md",
 }
 """Documents outside of docs/, and their pages."""

@@ -32,7 +32,7 @@ def test_commands_of_the_readme_print_what_it_shows(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     calls = list(calls_of(README.read_text()))
-    assert len(calls) >= 4
+    assert len(calls) >= 3
     for command, shown in calls:
         assert run_command_line(shlex.split(command, comments=True)) == 0, command
         printed = lines(capsys.readouterr().out)
