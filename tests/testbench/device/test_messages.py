@@ -12,13 +12,15 @@ from typing import Annotated
 
 import pytest
 from darwinn_testbench.device import native, wire
+from darwinn_testbench.device.delegate import messages as delegate
 from darwinn_testbench.device.pcie import messages as pcie
 from darwinn_testbench.device.usb import messages as usb
-from darwinn_testbench.device.wire import U8, U32, Numbered, Record
+from darwinn_testbench.device.wire import U8, U32, Content, MessageError, Numbered, Record
 from darwinn_testbench.errors import InputError
 
-TABLES = (pcie, usb)
+TABLES = (delegate, pcie, usb)
 LAYOUTS: dict[type[Record], str] = {
+    delegate.Header: "I I Q",
     pcie.Message: "I I 5Q",
     pcie.MapWords: "Q Q Q Q",
     pcie.CoherentWords: "Q Q Q Q",
@@ -30,13 +32,18 @@ LAYOUTS: dict[type[Record], str] = {
 }
 """Fields of all records of numbers, written a second time."""
 
+STREAMED = {delegate.SentTensor, delegate.SentOperator, delegate.Opening}
+
+BEFORE = {delegate: f'#include "{Path(delegate.__file__).parent}/source/chip_process.h"\n'}
+"""What the header of a table needs in front of it."""
+
 
 def values_in_c(table: ModuleType, expressions: list[str], folder: Path) -> list[int]:
     """Values of expressions in a program that includes the header of a table."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     (folder / "messages.h").write_text(wire.header(table)["messages.h"])
-    includes = "#include <stddef.h>\n#include <stdio.h>\n"
+    includes = "#include <stddef.h>\n#include <stdio.h>\n" + BEFORE.get(table, "")
     printed = "".join(f'printf("%lld\\n", (long long)({each}));\n' for each in expressions)
     source, program = folder / "values.c", folder / "values"
     source.write_text(f'{includes}#include "messages.h"\nint main(void) {{\n{printed}}}\n')
@@ -63,7 +70,7 @@ def test_c_has_the_sizes_offsets_and_numbers_of_a_table(table: ModuleType, tmp_p
             expected[f"sizeof(struct {name})"] = at
             assert each.layout.size == at
         else:
-            assert not issubclass(each, Record)
+            assert each in STREAMED or not issubclass(each, Record)
     assert values_in_c(table, list(expected), tmp_path) == list(expected.values())
 
 
@@ -92,3 +99,13 @@ def test_half_a_message_by_pcie_is_named() -> None:
         ours.close()
         with pytest.raises(pcie.BrokenMessage, match=r"^20 of 48 bytes of a message$"):
             pcie.receive(theirs)
+
+
+@pytest.mark.parametrize("size", range(4 + 3 + 8 + 4))
+def test_content_that_ends_too_early_is_refused_in_a_line(size: int) -> None:
+    """Wherever it ends: in a number, a name, or between fields."""
+    whole = struct.pack("=I3sQI", 3, b"abc", 0, 0) + struct.pack("=I", 0)
+    record = delegate.SentOperator.read(Content(whole))
+    assert record == delegate.SentOperator("abc", b"", (), ())
+    with pytest.raises(MessageError, match=f"^the message ends at byte {size}, within a field$"):
+        delegate.SentOperator.read(Content(whole[:size]))
