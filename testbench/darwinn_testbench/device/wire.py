@@ -2,6 +2,8 @@
 
 A table is a module. C gets its enumerations (:class:`Numbered`), its records (:class:`Record`) and
 the constants that it has in capitals. Both ends are on one machine, whose byte order they use.
+
+Fill records by name, in both languages: the table alone says their order.
 """
 
 from __future__ import annotations

@@ -140,6 +140,7 @@ def _rest(connection: socket.socket, size: int, deadline: float) -> bytearray:
 def send(connection: socket.socket, kind: Kind, content: Sequence[bytes]) -> None:
     """Send a message; OSError if nobody is there to take it."""
     connection.settimeout(TIME_LIMIT)
-    connection.sendall(Header(MAGIC, kind, sum(map(len, content))).pack())
+    header = Header(magic=MAGIC, kind=kind, size=sum(map(len, content)))
+    connection.sendall(header.pack())
     for each in content:
         connection.sendall(each)

@@ -113,7 +113,7 @@ class BrokenMessage(Exception):
 
 def answer(error: int = 0, *words: int) -> Message:
     """An answer."""
-    return Message(error, 0, (*words, *(0,) * (WORDS - len(words))))
+    return Message(what=error, words=(*words, *(0,) * (WORDS - len(words))))
 
 
 def receive(connection: socket.socket) -> Message | None:

@@ -60,11 +60,13 @@ class ProgramMemory:
 
     def interrupt(self, vector: int) -> None:
         """Wake whoever waits for the eventfd of a vector; raises ``HostFault``."""
-        self._send(MemoryRequest(Access.INTERRUPT, 0, vector).pack(), f"interrupt {vector}")
+        request = MemoryRequest(access=Access.INTERRUPT, size=0, address=vector)
+        self._send(request.pack(), f"interrupt {vector}")
 
     def _exchange(self, access: Access, address: int, size: int, data: bytes = b"") -> bytes:
         what = f"a DMA {access.name.lower()} of {size} bytes at {address:#x}"
-        self._send(MemoryRequest(access, size, address).pack() + data, what)
+        request = MemoryRequest(access=access, size=size, address=address)
+        self._send(request.pack() + data, what)
         try:
             answer = MemoryAnswer.unpack(self._take(MemoryAnswer.layout.size, what))
             if number := answer.error:

@@ -209,14 +209,19 @@ class Connection:
         self, operation: int, number: int, error: Error, moved: int = 0, data: bytes = b""
     ) -> None:
         """Send a reply, from any thread; it never waits."""
-        self._outgoing.send(Reply(operation, number, error, moved, len(data)).pack() + data)
+        reply = Reply(operation=operation, number=number, status=error, moved=moved, size=len(data))
+        self._outgoing.send(reply.pack() + data)
 
     # Messages.
 
     def _device(self, number: int, where: int, room: int, payload: bytes) -> None:
         function = self._function
         found = DeviceReply(
-            BUS, PORT, function.address, function.speed, function.device_descriptor()
+            bus=BUS,
+            port=PORT,
+            address=function.address,
+            speed=function.speed,
+            device=function.device_descriptor(),
         )
         data = found.pack() + function.configuration_descriptor()
         self.reply(Operation.DEVICE, number, Error.NONE, data=data)

@@ -142,7 +142,7 @@ static int exchange(ChipProcess* chip, uint32_t kind, const Buffer* request, Buf
   if (chip->socket < 0) return fail(chip, "the chip's process has ended");
   if (request->failed || request->size > MAXIMUM_BYTES) return fail(chip, "the request is too large");
   double deadline = now() + chip->timeout;
-  struct header header = {MAGIC, kind, request->size};
+  struct header header = {.magic = MAGIC, .kind = kind, .size = request->size};
   answer->size = 0;
   if (transfer(chip, (char*)&header, sizeof header, 1, deadline) ||
       transfer(chip, request->data, request->size, 1, deadline) ||

@@ -161,13 +161,13 @@ int device_ask(struct message *message, int *received)
 
 uint64_t register_read(uint32_t offset)
 {
-    struct message message = {OPERATION_READ, 0, {offset}};
+    struct message message = {.what = OPERATION_READ, .words = {offset}};
     return device_ask(&message, NULL) ? ABSENT : message.words[0];
 }
 
 void register_write(uint32_t offset, uint64_t value)
 {
-    struct message message = {OPERATION_WRITE, 0, {offset, value}};
+    struct message message = {.what = OPERATION_WRITE, .words = {offset, value}};
     device_ask(&message, NULL);
 }
 
@@ -202,7 +202,7 @@ static void *serve(void *argument)
         bool is_read = request.access == ACCESS_READ;
         if (request.size > sizeof data || (!is_read && !take(channel, data, request.size)))
             break;
-        struct memory_answer answer = {move(&request, data), request.size};
+        struct memory_answer answer = {.error = move(&request, data), .size = request.size};
         if (!give(channel, &answer, sizeof answer))
             break;
         if (is_read && !answer.error && !give(channel, data, request.size))

@@ -289,8 +289,8 @@ int start(struct pending *pending, enum operation operation, uint32_t where, uin
         return ERROR_NO_DEVICE;
     }
     if (!++last_number) ++last_number;
-    struct request request = {operation, last_number, where, room,
-                              (uint32_t)(first_size + second_size)};
+    struct request request = {.operation = operation, .number = last_number, .where = where,
+                              .room = room, .size = (uint32_t)(first_size + second_size)};
     if (pending) {
         pending->number = request.number;
         pending->done = pending->timed_out = false;
