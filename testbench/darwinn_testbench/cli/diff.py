@@ -9,8 +9,7 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
-from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
@@ -20,6 +19,9 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, Verdict, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.tables import cell_text
+from darwinn_testbench.request import settings, timing
+from darwinn_testbench.request.record import refuse_no_file
+from darwinn_testbench.request.timing import DEFAULT_CHIP
 
 EXAMPLES = """**Examples**
 
@@ -93,20 +95,20 @@ def command(
     b: B,
     only: Only = None,
     every: All = False,
-    model: options.Model = 0,
-    companions: options.Companions = None,
+    model: settings.Model = 0,
+    companions: settings.Companions = (),
     reference: References = None,
-    inputs: options.Inputs = None,
-    seed: options.Seed = 0,
-    runs: options.Runs = None,
-    inputs_kind: options.InputsKind = None,
-    chip_only: options.ChipOnly = False,
-    strict: options.Strict = False,
-    no_assumptions: options.NoAssumptions = False,
-    chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = None,
+    inputs: settings.Inputs = None,
+    seed: settings.Seed = 0,
+    runs: settings.Runs = None,
+    inputs_kind: settings.InputsKind = (),
+    chip_only: settings.ChipOnly = False,
+    strict: settings.Strict = False,
+    assumptions: settings.Assumptions = True,
+    chip: timing.Chip = DEFAULT_CHIP,
+    host: timing.Host = None,
     html: Html = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Say what two compiled models differ in: programs, resources, cycles and outputs.
 
@@ -116,7 +118,7 @@ def command(
     is 0 without a difference in what is asked, 1 with one.
     """
     options.only_one_on_stdout(json=json, html=html)
-    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
+    refuse_no_file(html)
     aspects = _aspects(only or ())
     if a == b == "-":
         raise InputError("standard input can be one of the two")
@@ -126,15 +128,15 @@ def command(
             options.compiled_source_of(b),
             only=aspects,
             model=model,
-            companions=companions or (),
+            companions=companions,
             references=_references(reference or ()),
             inputs=inputs,
             seed=seed,
             runs=runs,
-            inputs_kind=inputs_kind or (),
+            inputs_kind=inputs_kind,
             chip_only=chip_only,
             strict=strict,
-            assumptions=not no_assumptions,
+            assumptions=assumptions,
             chip_name=chip,
             host_name=host,
             progress=progress,

@@ -15,6 +15,7 @@ from darwinn_testbench.cli.console import Lines, finish
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.request import settings
 
 EXAMPLES = """**Examples**
 
@@ -43,15 +44,12 @@ _SUMMARY: tuple[Column[DmaFigures], ...] = (
 
 def command(
     file: options.File,
-    executable: options.Executable = None,
+    executable: settings.Executable = None,
     full: Full = False,
-    seed: options.Seed = 0,
-    no_assumptions: options.NoAssumptions = False,
-    junit: results.JUnit = None,
-    sarif: results.Sarif = None,
-    markdown: results.Markdown = None,
-    github: results.GitHub = False,
-    json: options.Json = False,
+    seed: settings.Seed = 0,
+    assumptions: settings.Assumptions = True,
+    *,
+    written: results.Results,
 ) -> None:
     """Compare the DMA that the program issues with the DMA hints of the file, entry by entry.
 
@@ -59,18 +57,17 @@ def command(
     equal when kind, direction, buffer, offset and size are; contiguous descriptors count as one.
     A bare instruction stream has no hints: its transfers are shown.
     """
-    written = results.Results(json, junit, sarif, markdown, github)
     with progress_bar() as progress:
         report = check_dma(
             options.compiled_source_of(file),
             with_tiles=full,
             executable=executable,
             seed=seed,
-            assumptions=not no_assumptions,
+            assumptions=assumptions,
             progress=progress,
         )
     written.write([report])
-    finish(report, file=file, as_json=json, body=_body, next_step=_next_step(report, file))
+    finish(report, file=file, as_json=written.json, body=_body, next_step=_next_step(report, file))
 
 
 def _body(report: Report[DmaFigures]) -> Sequence[RenderableType]:

@@ -12,8 +12,7 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
-from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
@@ -22,6 +21,9 @@ from darwinn_testbench.explain.explain import ExplainRow, explain
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Column, Report, counted, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings, timing
+from darwinn_testbench.request.record import refuse_no_file
+from darwinn_testbench.request.timing import DEFAULT_CHIP
 
 EXAMPLES = """**Examples**
 
@@ -116,14 +118,14 @@ _CROSSINGS: tuple[Column[Crossing], ...] = (
 def command(
     model: Model,
     compiled: Compiled = None,
-    chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = None,
-    companions: options.Companions = None,
+    chip: timing.Chip = DEFAULT_CHIP,
+    host: timing.Host = None,
+    companions: settings.Companions = (),
     several: Several = False,
     every: All = False,
-    no_assumptions: options.NoAssumptions = False,
+    assumptions: settings.Assumptions = True,
     html: Html = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Say of each operator where it runs, chip or CPU, why, and what to change.
 
@@ -133,16 +135,16 @@ def command(
     inference, with the time that the host link takes for it, and what stays on the chip.
     """
     options.only_one_on_stdout(json=json, html=html)
-    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
+    refuse_no_file(html)
     with progress_bar() as progress:
         report = explain(
             options.source_of(model),
             None if compiled is None else options.compiled_source_of(compiled),
-            companions=companions or (),
+            companions=companions,
             several=several,
             chip_name=chip,
             host_name=host,
-            assumptions=not no_assumptions,
+            assumptions=assumptions,
             progress=progress,
         )
         if html is not None:

@@ -11,14 +11,15 @@ from darwinn_sim import timing
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.codec import DecodeError
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of
-from darwinn_testbench.chip.inputs import Inputs
+from darwinn_testbench.chip.cycles import link_of
 from darwinn_testbench.difference import layers, program, resources
 from darwinn_testbench.difference.outputs import outputs
 from darwinn_testbench.difference.rows import Aspect, DifferenceRow, unknown
 from darwinn_testbench.difference.side import Setting, Side
 from darwinn_testbench.report import Report, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.inputs import Inputs
+from darwinn_testbench.request.timing import DEFAULT_CHIP, NO_HOST
 
 Look = Callable[[Side, Side], Iterator[DifferenceRow]]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from darwinn_testbench.chip.execution import digest
-from darwinn_testbench.chip.inputs import Inputs, TensorPort, choose_inputs, origin_of
+from darwinn_testbench.chip.inputs import TensorPort, choose_inputs, origin_of
 from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.difference.rows import DIGEST, Aspect, DifferenceRow, row
 from darwinn_testbench.difference.side import Side
 from darwinn_testbench.policy import AnyArray, Exact
+from darwinn_testbench.request.inputs import Inputs
 
 
 def outputs(

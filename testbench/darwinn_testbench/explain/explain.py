@@ -15,7 +15,7 @@ from darwinn_formats.names import short_name
 from darwinn_sim import timing
 from darwinn_sim.isa import grading
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of
+from darwinn_testbench.chip.cycles import link_of
 from darwinn_testbench.chip.model import BoundModel, bind_file
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.advice import Situation, advice
@@ -37,6 +37,7 @@ from darwinn_testbench.explain.placement import (
 )
 from darwinn_testbench.report import Report, Row, Verdict, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.timing import DEFAULT_CHIP, NO_HOST
 
 COMPILED, PREDICTED = "compiled file", "prediction"
 """What places are known from."""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from darwinn_testbench.schemas import COMMANDS, schema_of
+from darwinn_testbench.schemas.tables import manifest_schema
 
 
 def main() -> int:
@@ -16,9 +17,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
+    schemas = {command: schema_of(command) for command in COMMANDS} | {
+        "manifest": manifest_schema()
+    }
     texts = {
-        given.folder / f"{command}.json": json.dumps(schema_of(command), indent=1) + "\n"
-        for command in COMMANDS
+        given.folder / f"{name}.json": json.dumps(schema, indent=1) + "\n"
+        for name, schema in schemas.items()
     }
     if given.check:
         there = {path: path.read_text() for path in given.folder.glob("*.json")}
