@@ -46,7 +46,7 @@ class Setting:
         text: the help text, which is also the row of the setting in tables of the documents.
         least, most: bounds of a number.
         scope: what it applies to.
-        use: what its text is.
+        use: what its text is; a text of which nothing is said is taken for a file that is read.
         needs: without what it means nothing.
         choices: values that apply to less than the setting does, with what is said otherwise.
         plain: its type in a command and a manifest, where that is not the type of the field.
@@ -59,7 +59,7 @@ class Setting:
     least: float | None = field(default=None, kw_only=True)
     most: float | None = field(default=None, kw_only=True)
     scope: Scope = field(default=Scope.ANYTHING, kw_only=True)
-    use: Use = field(default=Use.VALUE, kw_only=True)
+    use: Use | None = field(default=None, kw_only=True)
     needs: Needs | None = field(default=None, kw_only=True)
     choices: Mapping[Any, tuple[Scope, str]] = field(default_factory=dict, kw_only=True, hash=False)
     plain: Any = field(default=None, kw_only=True)

@@ -169,6 +169,7 @@ Until = Annotated[
         "--until POINT",
         "Stop the inference at layer:N (its end) or at pc:CHUNK:PC.",
         scope=Scope.CHIP,
+        use=Use.VALUE,
     ),
 ]
 Taps = Annotated[
@@ -180,6 +181,7 @@ Taps = Annotated[
         "Of an ExecuTorch, IREE or BEF program: values by name, or by the operation that computes "
         "them; `'*'` and `'?'` stand for any characters, and `'*'` alone shows which there are. "
         "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …",
+        use=Use.VALUE,
     ),
 ]
 Preloads = Annotated[
@@ -283,6 +285,7 @@ Function = Annotated[
         "--function NAME",
         "Which method or function of an ExecuTorch, IREE or BEF program.",
         scope=Scope.PROGRAM,
+        use=Use.VALUE,
     ),
 ]
 Natives = Annotated[
@@ -303,6 +306,7 @@ WorkQueue = Annotated[
         "What runs queued kernels of a BEF file: s (default), or mstd, mstd:THREADS or "
         "mstd:THREADS,BLOCKING. Threads take turns, so that every run is the same.",
         scope=Scope.PROGRAM,
+        use=Use.VALUE,
     ),
 ]
 InitFunction = Annotated[
@@ -311,6 +315,7 @@ InitFunction = Annotated[
         "--init-function NAME",
         "A function of a BEF file that is called before any other.",
         scope=Scope.PROGRAM,
+        use=Use.VALUE,
     ),
 ]
 ErrorCodes = Annotated[
@@ -365,6 +370,7 @@ _MAPS = Setting(
         names=("reference", "expected"),
         why="--map {value}: it names an input or output of --reference MODEL: give one",
     ),
+    use=Use.VALUE,
 )
 Maps = Annotated[Sequence[str], _MAPS]
 NetworkMaps = Annotated[Sequence[str], replace(_MAPS, scope=Scope.CHIP)]
@@ -376,6 +382,7 @@ Policy = Annotated[
         "float:ATOL,RTOL. With a .tflite LiteRT then decides, not the chip's arithmetic.",
         plain=str | None,
         read=policies.parse,
+        use=Use.VALUE,
     ),
 ]
 Anyway = Annotated[
@@ -460,6 +467,7 @@ Scheduler = Annotated[
     Setting(
         "--scheduler ADDRESS",
         "Hand the work to the Dask cluster with this scheduler; it must see the same paths.",
+        use=Use.VALUE,
     ),
 ]
 Fresh = Annotated[bool, Setting("--fresh", "Do again what is finished already.")]
