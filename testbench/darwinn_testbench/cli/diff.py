@@ -13,15 +13,15 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.difference.difference import AspectFigures, FileFigures, difference
+from darwinn_testbench.difference.difference import AspectFigures, FileFigures, compared
 from darwinn_testbench.difference.rows import DIFFERS, DIGEST, NOT_KNOWN, Aspect, DifferenceRow
+from darwinn_testbench.difference.side import Comparing
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, Verdict, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.tables import cell_text
-from darwinn_testbench.request import settings, timing
-from darwinn_testbench.request.record import refuse_no_file
-from darwinn_testbench.request.timing import DEFAULT_CHIP
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import Wanted, refuse_no_file
 
 EXAMPLES = """**Examples**
 
@@ -93,20 +93,10 @@ _OUTPUTS: tuple[Column[DifferenceRow], ...] = (
 def command(
     a: A,
     b: B,
+    asked: Wanted[Comparing],
     only: Only = None,
     every: All = False,
-    model: settings.Model = 0,
-    companions: settings.Companions = (),
     reference: References = None,
-    inputs: settings.Inputs = None,
-    seed: settings.Seed = 0,
-    runs: settings.Runs = None,
-    inputs_kind: settings.InputsKind = (),
-    chip_only: settings.ChipOnly = False,
-    strict: settings.Strict = False,
-    assumptions: settings.Assumptions = True,
-    chip: timing.Chip = DEFAULT_CHIP,
-    host: timing.Host = None,
     html: Html = None,
     json: settings.Json = False,
 ) -> None:
@@ -123,24 +113,9 @@ def command(
     if a == b == "-":
         raise InputError("standard input can be one of the two")
     with progress_bar() as progress:
-        report = difference(
-            options.compiled_source_of(a),
-            options.compiled_source_of(b),
-            only=aspects,
-            model=model,
-            companions=companions,
-            references=_references(reference or ()),
-            inputs=inputs,
-            seed=seed,
-            runs=runs,
-            inputs_kind=inputs_kind,
-            chip_only=chip_only,
-            strict=strict,
-            assumptions=assumptions,
-            chip_name=chip,
-            host_name=host,
-            progress=progress,
-        )
+        sides = options.compiled_source_of(a), options.compiled_source_of(b)
+        references = _references(reference or ())
+        report = compared(asked(*sides, only=aspects, references=references, progress=progress))
         if html is not None:
             # Imported here: no other call should wait for it.
             from darwinn_testbench.difference.page import page_of

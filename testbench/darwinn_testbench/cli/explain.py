@@ -17,13 +17,12 @@ from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.explain.crossing import Crossing, Piece
-from darwinn_testbench.explain.explain import ExplainRow, explain
+from darwinn_testbench.explain.explain import Explaining, ExplainRow, explained
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Column, Report, counted, table
 from darwinn_testbench.report.files import write_result
-from darwinn_testbench.request import settings, timing
-from darwinn_testbench.request.record import refuse_no_file
-from darwinn_testbench.request.timing import DEFAULT_CHIP
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import Wanted, refuse_no_file
 
 EXAMPLES = """**Examples**
 
@@ -44,14 +43,6 @@ Model = Annotated[
 ]
 Compiled = Annotated[
     str | None, argument("[COMPILED]", "The same model compiled: what became of each operator.")
-]
-Several = Annotated[
-    bool,
-    option(
-        "--several",
-        "Predict several pieces on the chip, as the compiler makes them if it is asked to (-a); a "
-        "compiled file says itself how many it has.",
-    ),
 ]
 All = Annotated[bool, option("--all", "A line for each operator, also of those that are alike.")]
 Html = Annotated[
@@ -117,13 +108,9 @@ _CROSSINGS: tuple[Column[Crossing], ...] = (
 
 def command(
     model: Model,
+    asked: Wanted[Explaining],
     compiled: Compiled = None,
-    chip: timing.Chip = DEFAULT_CHIP,
-    host: timing.Host = None,
-    companions: settings.Companions = (),
-    several: Several = False,
     every: All = False,
-    assumptions: settings.Assumptions = True,
     html: Html = None,
     json: settings.Json = False,
 ) -> None:
@@ -137,16 +124,9 @@ def command(
     options.only_one_on_stdout(json=json, html=html)
     refuse_no_file(html)
     with progress_bar() as progress:
-        report = explain(
-            options.source_of(model),
-            None if compiled is None else options.compiled_source_of(compiled),
-            companions=companions,
-            several=several,
-            chip_name=chip,
-            host_name=host,
-            assumptions=assumptions,
-            progress=progress,
-        )
+        source = options.source_of(model)
+        other = None if compiled is None else options.compiled_source_of(compiled)
+        report = explained(asked(source, compiled=other, progress=progress))
         if html is not None:
             # Imported here: no other call should wait for it.
             from darwinn_testbench.explain.page import page_of

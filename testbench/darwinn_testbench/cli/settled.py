@@ -28,7 +28,7 @@ def settled(command: Callable[..., None]) -> Callable[..., None]:
         for name, kind in records.items():
             told = {each: _told(entry, given.pop(each)) for each, entry in entries_of(kind).items()}
             wanted = get_origin(kinds[name]) is Wanted
-            given[name] = partial(_wanted, kind, told) if wanted else made(kind, told)
+            given[name] = partial(made, kind, told) if wanted else made(kind, told)
         for name, entry in alone.items():
             given[name] = entry.read(_told(entry, given[name]))
         command(**given)
@@ -39,10 +39,6 @@ def settled(command: Callable[..., None]) -> Callable[..., None]:
     changed.__signature__ = inspect.Signature(options)
     changed.__annotations__ = {each.name: each.annotation for each in options}
     return run
-
-
-def _wanted(kind: Callable[..., Any], told: Mapping[str, Any], source: Any, **more: Any) -> Any:
-    return made(kind, told, source=source, **more)
 
 
 def _told(entry: Entry, value: Any) -> Any:

@@ -141,8 +141,11 @@ def _default_of(item: Field[Any]) -> Any:
     return None if item.default is MISSING else item.default
 
 
-def made(record: Callable[..., Answer], plain: Mapping[str, Any], **more: Any) -> Answer:
-    """A record with the settings that plain values say, by name; ``more`` are other fields."""
+def made(
+    record: Callable[..., Answer], plain: Mapping[str, Any], *sources: Source, **more: Any
+) -> Answer:
+    """A record of ``sources`` with the settings that plain values say, by name; ``more`` are other
+    fields."""
     outer: dict[str, Any] = dict(more)
     inner: dict[str, dict[str, Any]] = {}
     for name, entry in entries_of(_as_type(record)).items():
@@ -152,7 +155,7 @@ def made(record: Callable[..., Answer], plain: Mapping[str, Any], **more: Any) -
     hints = get_type_hints(record)
     for name, told in inner.items():
         outer[name] = hints[name](**told)
-    return record(**outer)
+    return record(*sources, **outer)
 
 
 def _as_type(record: Callable[..., Any]) -> type:
@@ -267,9 +270,9 @@ def refuse_no_file(path: str | os.PathLike[str] | None) -> None:
 
 
 class Wanted(Protocol[Made]):
-    """A request but for its source: what a command is given in its place."""
+    """A request but for its sources: what a command is given in its place."""
 
-    def __call__(self, source: Source, **more: Any) -> Made:
+    def __call__(self, *sources: Source, **more: Any) -> Made:
         """The request."""
 
 
