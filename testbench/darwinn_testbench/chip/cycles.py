@@ -160,7 +160,7 @@ def time_file(asked: FileTiming) -> Report[CyclesRow]:
     )
 
 
-measure = takes(FileTiming)(time_file)
+measure = takes(FileTiming, "measure")(time_file)
 
 
 def _covered(operators: Sequence[CpuOperator], measured: Sequence[CpuTime]) -> str:

@@ -116,7 +116,7 @@ def checked_dma(asked: DmaCheck) -> Report[DmaFigures]:
     )
 
 
-check_dma = takes(DmaCheck)(checked_dma)
+check_dma = takes(DmaCheck, "check_dma")(checked_dma)
 
 
 def _summary(rows: Sequence[DmaFigures]) -> str:

@@ -237,7 +237,7 @@ def chip_run(asked: ChipRun) -> Report[RunRow]:
     )
 
 
-run = takes(ChipRun)(chip_run)
+run = takes(ChipRun, "run")(chip_run)
 
 
 def _refuse_looking(

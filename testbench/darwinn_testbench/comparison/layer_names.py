@@ -59,7 +59,8 @@ def tensors_of(asked: Naming) -> Sequence[TensorRow]:
     return rows
 
 
-layer_names, found_tensors = takes(Naming)(named_layers), takes(Naming)(tensors_of)
+layer_names = takes(Naming, "layer_names")(named_layers)
+found_tensors = takes(Naming, "found_tensors")(tensors_of)
 
 
 def names_of(rows: Sequence[TensorRow]) -> dict[int, LayerName]:

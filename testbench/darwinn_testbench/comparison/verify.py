@@ -65,7 +65,7 @@ def answer(asked: Asked) -> Report[OutputRow]:
     return _report(ProgramCheck(asked), asked.progress)
 
 
-verify = takes(Asked)(answer)
+verify = takes(Asked, "verify")(answer)
 
 
 def _report(check: Check, progress: ProgressCallback) -> Report[OutputRow]:

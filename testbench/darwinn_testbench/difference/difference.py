@@ -108,7 +108,7 @@ def compared(asked: Comparing) -> Report[DifferenceRow]:
     )
 
 
-difference = takes(Comparing)(compared)
+difference = takes(Comparing, "difference")(compared)
 
 
 def _looked(aspect: Aspect, look: Look, a: Side, b: Side) -> Iterator[DifferenceRow]:

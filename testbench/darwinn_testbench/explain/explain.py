@@ -197,7 +197,7 @@ def explained(asked: Explaining) -> Report[ExplainRow]:
     )
 
 
-explain = takes(Explaining)(explained)
+explain = takes(Explaining, "explain")(explained)
 
 
 def _read(source: Source) -> tuple[Graph, bool]:

@@ -62,7 +62,7 @@ def layers_of(asked: LayerView) -> Report[LayerRow]:
     )
 
 
-view_layers = takes(LayerView)(layers_of)
+view_layers = takes(LayerView, "view_layers")(layers_of)
 
 
 def view_bound(

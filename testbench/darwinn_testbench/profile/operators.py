@@ -103,7 +103,7 @@ def operator_times(asked: Calls) -> Report[OperatorTimeRow]:
     )
 
 
-profile_operators = takes(Calls)(operator_times)
+profile_operators = takes(Calls, "profile_operators")(operator_times)
 
 
 @dataclass

@@ -76,7 +76,7 @@ def original_times(asked: Calls) -> Report[OperatorTimeRow]:
     )
 
 
-profile_original = takes(Calls)(original_times)
+profile_original = takes(Calls, "profile_original")(original_times)
 
 
 def _no_operators(taken: Sequence[float]) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def profiled(asked: Profiling) -> Report[ProfileRow]:
     )
 
 
-profile = takes(Profiling)(profiled)
+profile = takes(Profiling, "profile")(profiled)
 
 
 def queue_name(transfer: TimedTransfer) -> str:

@@ -64,7 +64,7 @@ def program_page_of(asked: ProgramPage) -> ReportPage:
     return ReportPage(verified, render(page))
 
 
-make_program_report = takes(ProgramPage)(program_page_of)
+make_program_report = takes(ProgramPage, "make_program_report")(program_page_of)
 
 
 def _sections(verified: Report[OutputRow], timed: Report[OperatorTimeRow]) -> Iterator[Section]:

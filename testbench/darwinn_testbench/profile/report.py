@@ -63,7 +63,7 @@ def page_of(asked: ChipPage) -> ReportPage:
     return ReportPage(verified, render(page))
 
 
-make_report = takes(ChipPage)(page_of)
+make_report = takes(ChipPage, "make_report")(page_of)
 
 
 def _sections(

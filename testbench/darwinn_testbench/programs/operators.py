@@ -169,7 +169,7 @@ def operators_in(asked: Call) -> Report[OperatorRow]:
     )
 
 
-view_operators = takes(Call)(operators_in)
+view_operators = takes(Call, "view_operators")(operators_in)
 
 
 def operators_of(recorder: Recorder) -> list[Seen]:

@@ -133,7 +133,7 @@ def program_run(asked: ProgramRun) -> Report[RunRow]:
     )
 
 
-run_program = takes(ProgramRun)(program_run)
+run_program = takes(ProgramRun, "run_program")(program_run)
 
 
 def _executed_by(source: Source, program: Reference, engine: Engine) -> Engine:

@@ -276,8 +276,10 @@ class Wanted(Protocol[Made]):
         """The request."""
 
 
-def takes(record: Callable[P, Asked]) -> Callable[[Callable[[Asked], Answer]], Callable[P, Answer]]:
-    """A function of a request becomes one of the record's fields, as keyword arguments."""
+def takes(
+    record: Callable[P, Asked], name: str
+) -> Callable[[Callable[[Asked], Answer]], Callable[P, Answer]]:
+    """A function of a request becomes ``name``, a function of the record's fields."""
 
     def decorated(answer: Callable[[Asked], Answer]) -> Callable[P, Answer]:
         @wraps(answer)
@@ -285,7 +287,9 @@ def takes(record: Callable[P, Asked]) -> Callable[[Callable[[Asked], Answer]], C
             return answer(record(*arguments, **named))
 
         changed: Any = called
-        changed.__signature__ = inspect.signature(record)
+        gives = inspect.signature(answer).return_annotation
+        changed.__signature__ = inspect.signature(record).replace(return_annotation=gives)
+        changed.__name__ = changed.__qualname__ = name
         return called
 
     return decorated
