@@ -25,7 +25,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, judged, verdict_of
 from darwinn_testbench.report.result import PYTHON_ONLY
 from darwinn_testbench.request.record import takes
-from darwinn_testbench.request.timing import NO_HOST, FileTiming, Timing
+from darwinn_testbench.request.timing import NO_HOST, CycleTiming, FileTiming
 
 if TYPE_CHECKING:
     from darwinn_testbench.chip.cpu_time import CpuTime
@@ -174,7 +174,7 @@ def _covered(operators: Sequence[CpuOperator], measured: Sequence[CpuTime]) -> s
 def measure_files(
     sources: Sequence[Source],
     opened: Callable[[Source], Source] = lambda source: source,
-    timed: Timing | None = None,
+    timed: CycleTiming | None = None,
 ) -> Report[CyclesRow]:
     """``measure`` of several files as one report; its rows then have the names of their files.
 
@@ -185,7 +185,7 @@ def measure_files(
         opened: what to look at for a source; it may raise what ``measure`` raises.
         timed: how they are timed.
     """
-    asked = timed or Timing()
+    asked = timed or CycleTiming()
 
     def of_one(source: Source) -> Report[CyclesRow]:
         return time_file(asked.part(FileTiming, source=opened(source)))

@@ -175,8 +175,8 @@ def load(name: str) -> TyperCommand:
         no_args_is_help=name not in _WITHOUT_ARGUMENTS,
         context_settings={"allow_interspersed_args": name not in _RUN_PROGRAMS},
     )
-    command = settled(module.command)
-    decorate(command if name in _READ_NO_FILE else limited(command))
+    command = module.command if name in _READ_NO_FILE else limited(module.command)
+    decorate(settled(command))
     return cast(TyperCommand, typer.main.get_command(alone))
 
 

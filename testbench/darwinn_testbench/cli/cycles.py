@@ -17,9 +17,9 @@ from darwinn_testbench.cli.files import compiled_files
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.baseline import MetricRow
-from darwinn_testbench.regression.cycles import check_cycles
+from darwinn_testbench.regression.cycles import Guarding, guarded_cycles
 from darwinn_testbench.report import Column, Report, Verdict, table
-from darwinn_testbench.request.timing import Timing, advised
+from darwinn_testbench.request.timing import CycleTiming, advised
 
 EXAMPLES = """**Examples**
 
@@ -79,7 +79,7 @@ _METRICS: tuple[Column[MetricRow], ...] = (
 
 def command(
     files: Files,
-    asked: Timing,
+    asked: CycleTiming,
     baseline: Baseline = None,
     update: Update = False,
     reason: Reason = "",
@@ -100,17 +100,8 @@ def command(
     )
     if baseline is not None:
         with progress_bar() as progress:
-            checked = check_cycles(
-                files,
-                baseline,
-                chip=asked.chip,
-                host=asked.host,
-                executable=asked.executable,
-                update=update,
-                reason=reason,
-                assumptions=asked.assumptions,
-                progress=progress,
-            )
+            told = {"update": update, "reason": reason, "progress": progress}
+            checked = guarded_cycles(asked.part(Guarding, files=files, path=baseline, **told))
         written.write([checked])
         next_step = _next_step(checked, files, profile_of, baseline)
         finish(

@@ -59,7 +59,7 @@ class Timed(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timing(Request):
+class CycleTiming(Request):
     """How executables are timed, one by one.
 
     ``chip_only`` False also runs the operators that are left to the CPU, and measures them on this
@@ -74,7 +74,7 @@ class Timing(Request):
 
 
 @dataclass(frozen=True)
-class FileTiming(Timing):
+class FileTiming(CycleTiming):
     """The same, of one file."""
 
     source: Source
