@@ -31,7 +31,7 @@ TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testb
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest dist lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
+.PHONY: help demo test test-oldest dist release lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -99,6 +99,9 @@ $(OLDEST)/.ready: pyproject.toml
 dist: $(READY)  ## Build the sdist, and the wheel from it, in dist/; try the wheel outside of the tree
 	@.ci/dist $(BIN)/python
 
+release: $(READY)  ## Write changelog, version and schemas of VERSION=x.y.z; commit and tag them
+	@.ci/release $(BIN)/python "$(VERSION)"
+
 lock: ## Write constraints.txt: the newest versions that pyproject.toml allows
 	@rm -rf $(BUILD)/lock && $(PYTHON) -m venv $(BUILD)/lock
 	@$(BUILD)/lock/bin/python $(PIP_INSTALL) $(BACKEND)
@@ -118,7 +121,7 @@ rtl-nightly: $(READY)  ## Run thousands of random programs and instructions on t
 rtl-mutations: $(READY)  ## Inject each deliberate fault into the RTL and print the test that catches it
 	@$(BIN)/python tests/support/mutations.py $(ONLY)
 
-# docs/rtl.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER RECORD=1
+# docs/rtl-faults.md has the variables: MUTANTS=30 SEED=N ONLY=WORD SECONDS=S JOBS=N OUT=FOLDER RECORD=1
 # ARGS="--near".
 rtl-campaign: $(READY)  ## Change each source of the RTL in MUTANTS=30 places: do the tests notice?
 	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.rtl_mutation $(WORDS_OF_MUTATIONS) \
@@ -137,11 +140,13 @@ waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and 
 	@$(BIN)/python -m darwinn_testbench.rtl.dma.waves --output $(BUILD)/waves \
 	    $(BUILD)/sample/dense_edgetpu.tflite
 
-lint: $(READY) docs-check  ## Style, types, imports, and whether the generated documents are up to date
+lint: $(READY) docs-check  ## Style, types, imports, generated documents, news fragments, commit messages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/mypy --strict
+	@$(BIN)/towncrier build --draft --version next > /dev/null
+	@$(BIN)/python .ci/commit_message.py --log
 
 format: $(READY)  ## Rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix .
@@ -152,8 +157,8 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.host.registers > docs/registers.md
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
 	@$(BIN)/python -m darwinn_testbench.reference.documents docs
-	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules docs/rtl.md
-	@$(BIN)/python -m darwinn_testbench.schemas docs/schemas
+	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules docs/rtl-bus.md
+	@$(BIN)/python -m darwinn_testbench.schemas --digests > docs/schemas.sha256
 	@$(BIN)/python -m darwinn_testbench.schemas.tables docs/ci.md
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
@@ -161,8 +166,8 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.host.registers | diff docs/registers.md -
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
-	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules --check docs/rtl.md
-	@$(BIN)/python -m darwinn_testbench.schemas --check docs/schemas
+	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules --check docs/rtl-bus.md
+	@$(BIN)/python -m darwinn_testbench.schemas --digests | diff docs/schemas.sha256 -
 	@$(BIN)/python -m darwinn_testbench.schemas.tables --check docs/ci.md
 
 site: $(READY)  ## Build the documentation as a site in build/site

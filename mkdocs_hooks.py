@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -14,11 +15,20 @@ _BESIDE = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "SECURITY.md": "SECURITY.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "changes/README.md": "news-fragments.md",
     "benchmarks/peers.md": "peers.md",
 }
 """Documents outside of docs/, and their pages."""
 _NO_PAGES = ("LICENSE",)
 """Files that documents link to and that the site does not have: their names are left as text."""
+
+DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+"""A diagram in a page: GitHub draws it from its text."""
+
+
+def picture_of(diagram: str) -> str:
+    """The file in docs/ that the site shows for a diagram; docs_pictures.py draws it."""
+    return f"pictures/diagram-{sha256(diagram.encode()).hexdigest()[:12]}.svg"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -33,7 +43,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Let links to documents beside docs/, and to folders, lead to what the site has of them."""
+    """Let links to documents beside docs/, and to folders, lead to what the site has of them.
+
+    A diagram becomes its picture; the strict build fails if the picture has not been drawn.
+    """
+    markdown = DIAGRAM.sub(lambda found: f"![A diagram]({picture_of(found[1])})\n", markdown)
     return _beside_each_other(markdown, "../").replace("](schemas/)", "](schemas/verify.json)")
 
 

@@ -6,8 +6,8 @@
 
 Each measure is the least processor time of N turns, in turn with a fixed calibration loop; what is
 compared is the ratio of both, with the last line of the same machine or, where there is none, of
-any. Real models need DARWINN_CORPUS, the RTL its toolchain (docs/rtl.md). --page FILE writes the
-record's page instead of measuring. --append keeps what was measured, slower or not: measure without
+any. Real models need DARWINN_CORPUS, the RTL its toolchain (docs/rtl-run.md). --page FILE writes
+the record's page and measures nothing. --append keeps the measures, slower or not: measure without
 it first. It keeps no line of a machine that is busy, or changes its speed meanwhile (2). Without it
 this exits with 1 if a measure takes more than 1.1 times what the record says, also in three more
 processes.

@@ -1,4 +1,4 @@
-// The arithmetic of the tensor unit's way out by itself, for tests that compare it number by number:
+// The arithmetic behind the tensor unit's sums, alone, for tests that compare it number by number:
 // every function of float32_pkg of two operands, and an output stage. Purely combinational.
 
 module arithmetic
@@ -20,7 +20,7 @@ module arithmetic
     input logic [31:0] stage_scale,
     input logic [31:0] stage_high_clip,
     input logic [31:0] stage_low_clip,
-    input logic [6:0] stage_switches,  // as they are named below, from bit 0 on
+    input logic [6:0] stage_switches,  // in the order of their names below, from bit 0
     input logic [15:0] stage_zero_point,
     input function_table_t stage_table,
     output logic [15:0] stage_result

@@ -1,5 +1,5 @@
-// One AXI4 port whose two sides are driven from outside, for tests of what is checked of it, or with
-// `lite` one of AXI4-Lite; and a channel by itself, which offers the data of writes.
+// One AXI4 port (with `lite` AXI4-Lite), for tests of its checker: the test drives both sides. Beside it
+// a single channel, which offers the data of writes.
 
 module axi_bench
   import dma_pkg::*;

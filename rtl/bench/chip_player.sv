@@ -1,6 +1,6 @@
-// The chip with host memory in C++ (DPI), for whole programs. The host's registers and interrupt
-// lines, and the scalar core's side, are driven by chip_player.cpp, a library that Python opens, or by
-// cocotb.
+// The chip with host memory in C++ (DPI), for whole programs. chip_player.cpp, a library that Python
+// opens, or cocotb drives the host's registers, watches its interrupt lines, and drives the scalar
+// core's side.
 
 module chip_player
   import dma_pkg::*;
@@ -8,7 +8,7 @@ module chip_player
     parameter int Tiles = chip_pkg::Tiles,
     parameter int DataBytes = harness_pkg::DataBytes,
     parameter int RingCyclesPerRow = harness_pkg::RingRowCycles,
-    parameter int Unruly = 0,  // 1: memory does whatever AXI4 lets it
+    parameter int Unruly = 0,  // 1: memory does everything that AXI4 allows
     parameter int Latency = harness_pkg::MemoryLatency,
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (
@@ -130,7 +130,7 @@ module chip_player
       .write(m_axi_write)
   );
 
-  // For waves, in which a signal of its own stands for each unit and each flag.
+  // For waves: a signal of its own for each unit and each flag.
   /* verilator lint_off UNUSEDSIGNAL */
   for (genvar t = 0; t < Tiles; t++) begin : gen_tile_view
     logic idle[tile_pkg::Units];

@@ -1,5 +1,5 @@
-// The host interface with flat ports, for tests by cocotb: the scalar core's and the units' side, and
-// host memory, are driven from outside.
+// The host interface with flat ports, for tests by cocotb: the test drives the scalar core's and the
+// units' side, and is host memory.
 
 module harness
   import dma_pkg::*;

@@ -124,8 +124,8 @@ module host_memory
       .pop_data  (answer)
   );
 
-  // Whether a word fails is known only by writing it, at the clock edge at which its burst's answer is
-  // queued; so what the answers say stands beside their queue.
+  // Only the write of a word shows whether it fails. That happens at the clock edge at which the answer
+  // of its burst is queued, so the outcomes stand beside the queue of answers.
   localparam int OutcomeBits = $clog2(Requests + 1);
   logic [Requests:0] outcomes;  // whether a burst has failed
   logic [OutcomeBits-1:0] queued, answered;

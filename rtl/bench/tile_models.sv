@@ -1,7 +1,7 @@
-// The tiles of a chip, as tile_array has them, but each a simulation of its own, in C++
-// (tile_models.cpp). What a tile puts out is known from its registers alone, so it is evaluated once
-// a cycle, at the edge, and only where its clock enable or something from outside says that anything
-// changes. A build with TILE_MODELS has this in place of tile_array.
+// The tiles of a chip, like tile_array, but each tile is a simulation of its own, in C++
+// (tile_models.cpp). A tile's outputs depend on its registers alone, so it is evaluated once a cycle,
+// at the edge, and only if its clock enable is 1 or an input arrives. A build with TILE_MODELS has
+// this in place of tile_array.
 
 module tile_models
   import isa_pkg::*;
@@ -48,8 +48,8 @@ module tile_models
     input  logic [Tiles-1:0][Links-1:0][31:0] mesh2tiles_word_data
 );
 
-  // One bit a tile, or an entry. What travels with a valid is told where there is one; outputs are
-  // asked for where a tile has been evaluated, and a row where `rows` says that it is another.
+  // One bit or one entry a tile. A payload is passed on only with its valid. The outputs of a tile are
+  // fetched only if it was evaluated, and its row only if `rows` says that the row has changed.
   import "DPI-C" function chandle tile_models_open(
     input int tiles,
     input int memory_clock_ratio

@@ -1,8 +1,8 @@
-// Host memory as an AXI4 slave over C++ memory (DPI) that does whatever AXI4 lets it: words of bursts
-// of different identifiers in turn, answers in any order between identifiers, words of a write before
-// its address, addresses and words of writes that each wait for the other to be offered, either kind of
-// error, pauses of each channel from one cycle to many. All of it is drawn (`memory_draw`) and follows
-// from the seed.
+// Host memory as an AXI4 slave over C++ memory (DPI) that does everything AXI4 allows: it interleaves
+// words of different identifiers, answers different identifiers in any order, takes words of a write
+// before its address, lets the address and the words of a write each wait until the other is offered,
+// answers with both kinds of error, and pauses each channel for one cycle or for many. It draws all of
+// this at random (`memory_draw`), from the seed.
 
 module unruly_memory
   import dma_pkg::*;
@@ -32,7 +32,7 @@ module unruly_memory
     output bit failed
   );
 
-  // What has been seen, for tests that ask whether it was reached.
+  // Events that occurred, for tests that check that each was reached.
   import "DPI-C" function void memory_saw(input int unsigned what);
   localparam int SawTurns = 0;  // a word between those of another burst
   localparam int SawEarlyWord = 1;  // a word before its address
@@ -40,7 +40,7 @@ module unruly_memory
   localparam int SawDecodeError = 3;
   localparam int SawWriteSlaveError = 4;
   localparam int SawWriteDecodeError = 5;
-  localparam int SawPause = 6;  // plus the channel: it could go on and is paused, for a few cycles
+  localparam int SawPause = 6;  // plus the channel: it had work and was paused, for a few cycles
   localparam int SawLongPause = 11;  // for many
 
   localparam int Ids = 4;
@@ -51,7 +51,7 @@ module unruly_memory
   localparam logic [1:0] SlaveError = 2'b10;
   localparam logic [1:0] DecodeError = 2'b11;
 
-  // What is drawn in a cycle: whose turn it is, errors, and which channels begin a pause.
+  // The random choices of a cycle: the next identifier, errors, and channels that begin a pause.
   int unsigned drawn;
   int unsigned pauses[Channels];
   logic [Channels-1:0] paused;
@@ -68,7 +68,7 @@ module unruly_memory
     end
   end
 
-  // The first identifier from a drawn one on for which there is something to give.
+  // The first identifier, from a random one on, with something to give.
   function automatic logic [1:0] turn(input logic [Ids-1:0] has, input logic [1:0] from);
     turn = from;
     for (int i = Ids - 1; i >= 0; i--) begin
@@ -180,7 +180,7 @@ module unruly_memory
       .pop_ready (writes),
       .pop_data  (written)
   );
-  // Each may wait for the other to be offered, however long that takes (A3.3.1).
+  // Each may wait, for any time, until the other is offered (A3.3.1).
   logic address_awaits_word, word_awaits_address;
   always_ff @(posedge clk) begin
     if (!rst_n) {address_awaits_word, word_awaits_address} <= '0;

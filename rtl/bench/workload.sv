@@ -9,7 +9,7 @@ module workload
     parameter int QueueDepth = harness_pkg::QueueDepth,
     parameter int OutstandingReads = harness_pkg::OutstandingReads,
     parameter int OutstandingWrites = harness_pkg::OutstandingWrites,
-    parameter int Unruly = 0,  // 1: memory does whatever AXI4 lets it
+    parameter int Unruly = 0,  // 1: memory does everything that AXI4 allows
     parameter int Latency = harness_pkg::MemoryLatency
 ) (
     input logic clk,
@@ -96,13 +96,13 @@ module workload
   logic dma2interrupts_raise_valid;
   logic [1:0] dma2interrupts_raise_data;
 
-  // Nobody asks for chunks.
+  // No unit requests chunks.
   logic queue2core_chunk_waits, core2queue_chunk_ready, queue2monitor_idle;
   logic [31:0] queue2core_chunk_size;
   logic bus2output_word_valid, bus2output_word_last, bus2output_answer_valid;
   logic [DataBytes-1:0] bus2output_word_strobes;
 
-  // No input but the clock may reach far without a register: what does is evaluated twice a cycle.
+  // Only the clock may reach far without a register: logic behind another input is evaluated twice a cycle.
   logic running;
   logic s_axil_bready;
   logic s_axil_rready;
@@ -110,7 +110,7 @@ module workload
   assign s_axil_rready = 1'b1;
   always_ff @(posedge clk) running <= rst_n && go;
 
-  // Cycles since the beginning; what is held back in each.
+  // Cycles since the beginning; channels that are held back in each.
   logic [31:0] cycle;
   logic [31:0] stalls;
   logic [4:0] bus_stall;

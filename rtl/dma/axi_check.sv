@@ -1,7 +1,7 @@
-// Checks one AXI4 port: whether master and slave keep the rules of axi_rules_pkg. It has no outputs and
-// drives nothing. A rule is looked at where something is first offered, or at the handshake; what is
-// on its way is remembered by identifier, as words and answers of different ones come in any order.
-// AXI4-Lite is checked as AXI4 with bursts of one whole word and one identifier.
+// Checks one AXI4 port: whether master and slave keep the rules of axi_rules_pkg. It has no outputs. It
+// tests a rule when a payload is first offered, or at the handshake. It tracks pending bursts by
+// identifier, because words and answers of different identifiers come in any order. AXI4-Lite is
+// checked as AXI4 with bursts of one whole word and one identifier.
 
 module axi_check
   import dma_pkg::*;
@@ -56,7 +56,7 @@ module axi_check
     logic [1:0] response;
   } answer_t;
 
-  // What is wrong with an address, in the order of the rules from `ArSize` or `AwSize` on.
+  // The rules that an address breaks, in their order from `ArSize` or `AwSize` on.
   function automatic logic [4:0] wrong(input burst_t burst);
     logic [AddressBits-1:0] inner;  // bits of an address within a word
     inner = (AddressBits'(1) << burst.size) - 1'b1;
@@ -69,7 +69,7 @@ module axi_check
         (32'(burst.address[11:0]) & ~32'(inner[11:0])) + ((32'(burst.length) + 1) << burst.size) > BurstBoundary;
   endfunction
 
-  // Lanes of the bus that a word of a burst has bytes in.
+  // Lanes of the bus in which a word of a burst has bytes.
   function automatic logic [DataBytes-1:0] lanes(input burst_t burst, input logic [7:0] number);
     logic [AddressBits-1:0] bytes, inner, around, address;
     logic [31:0] first;
@@ -91,7 +91,7 @@ module axi_check
     return rules_t'(broken) << rule;
   endfunction
 
-  // What holds on each channel: three rules from `first` on.
+  // The rules of every channel: three from `first` on.
   function automatic rules_t held(input int first, input logic waited, input logic valid,
                                   input logic same);
     return one(first + 1, waited && !valid) | one(first + 2, waited && valid && !same);
@@ -142,7 +142,7 @@ module axi_check
   assign ar = '{id: read.arid, burst: '{read.araddr, read.arlen, read.arsize, read.arburst}};
   assign r  = '{id: read.rid, data: read.rdata, response: read.rresp, last: read.rlast};
 
-  // Whether a burst ends as a later one of its identifier would.
+  // Whether a burst ends at the length of a later one of its identifier, so in the wrong order.
   function automatic logic ends_as_another(input logic [1:0] id);
     ends_as_another = 1'b0;
     for (int i = 1; i < MaxReads; i++) begin
@@ -207,8 +207,8 @@ module axi_check
     end
   end
 
-  // Writes: what has been asked for in a ring, from when its address is offered until all its words
-  // and the address have been taken. Words that come before their address wait in another.
+  // Writes: requested bursts in a ring, from the offer of their address until the address and all words
+  // have been taken. Words that come before their address wait in another ring.
   localparam int WriteBits = $clog2(MaxWrites + 1);
   typedef logic [WriteBits-1:0] writes_t;
   request_t aw, aw_was;
@@ -276,7 +276,7 @@ module axi_check
       assert (broken == '0)
       else tell(broken, aw.id);
 
-      // Words that waited for this address, then that of this cycle, which may wait for the next.
+      // Words that waited for this address, then the word of this cycle, which may wait for the next one.
       broken  = held(WReset, w_waited, write.wvalid, w == w_was);
       known   = unfilled != '0 || offered;
       at      = (unfilled != '0) ? asked[oldest_write+filled] : aw;

@@ -1,5 +1,5 @@
-// Checks one valid/ready channel: what is offered stays offered, unchanged, until it is taken
-// (AMBA AXI, A3.2.1). It has no outputs and drives nothing.
+// Checks one valid/ready channel: an offered payload stays offered, unchanged, until it is taken
+// (AMBA AXI, A3.2.1). It has no outputs.
 
 module handshake_check #(
     parameter int Width = 1

@@ -40,7 +40,7 @@ def test_what_cannot_be_is_refused_by_options(
     ("words", "there"),
     [
         (("classifiers",), "mobilenet_v1_0.25_128_quant, "),
-        (("detection",), "sample dense, "),
+        (("detection",), "sample dense, sample convolution, "),
         (("evaluate",), "mobilenet_v1_0.5_160_quant, "),
         (("layers",), "are: tiny_edgetpu.tflite"),
         (("oracle",), "are: tiny"),

@@ -5,7 +5,7 @@
 Each proof holds a module of rtl/ in a wrapper (tests/formal/wrappers) whose assertions are proved
 by yosys with MiniSat, by induction (for ever) or up to a number of cycles, which is said. That a
 proof can fail is shown by a fault in the RTL for each property, and that it is not empty by covers,
-which must be reached. docs/rtl.md has the list.
+which must be reached. docs/rtl-proofs.md has the list.
 
 Exits with 1 if a property does not hold, a fault is not found or a cover not reached, with 2 if
 there is no such proof or no yosys. OUT gets the waves of what was reached or does not hold.
@@ -137,7 +137,7 @@ def table() -> str:
     by_wrapper: dict[str, list[Proof]] = {}
     for proof in PROOFS:
         by_wrapper.setdefault(proof.wrapper, []).append(proof)
-    lines = ["| `ONLY` | module | what is proved | how | with |", "|---|---|---|---|---|"]
+    lines = ["| `ONLY` | module | properties | how | sizes |", "|---|---|---|---|---|"]
     for proofs in by_wrapper.values():
         first = max(proofs, key=lambda proof: len(proof.properties))
         every = chain(first.properties, *(proof.properties for proof in proofs))

@@ -81,12 +81,12 @@ _FIFO = (
 _BANK = (
     Property(
         "assert_reads_as_an_array",
-        "to clk each port reads what was written last, by the highest of several ports",
+        "in clk each port reads the last written data; of several writers the highest port wins",
         Edit("memory_bank.sv", "if («pending[p][k]») found[k]", "pending[p][k] && p == 0"),
     ),
     Property(
         "assert_writes_as_an_array",
-        "what was written with an edge of clk is in block RAM before the next",
+        "data written at an edge of clk is in block RAM before the next edge",
         Edit("memory_bank.sv", "write_data = «data[p]»", "data[0]"),
     ),
 )
@@ -99,14 +99,14 @@ _BYTES = (
     ),
     Property(
         "assert_level",
-        "its level is what came less what was taken",
+        "its level is the bytes that came less the bytes that were taken",
         Edit(
             "byte_fifo.sv", "level <= level + arriving - «LevelBits'(take)»", "LevelBits'(take[0])"
         ),
     ),
     Property(
         "assert_in_order",
-        "every byte is in the window in its turn, unchanged",
+        "every byte reaches the window in order, unchanged",
         Edit("byte_fifo.sv", "bytes[tail+«PointerBits'(i)»]", "PointerBits'(i ^ 1)"),
     ),
 )
@@ -114,17 +114,17 @@ _BYTES = (
 _PLANNER = (
     Property(
         "assert_length",
-        "one beat at least, and no more than the limit",
+        "a burst has at least one beat, and no more than the limit",
         Edit("burst_planner.sv", "words_left «<» 33'(beats)", ">"),
     ),
     Property(
         "assert_within_4_kib",
-        "never across 4 KiB",
+        "it never crosses 4 KiB",
         Edit("burst_planner.sv", "33'(words_to_boundary) «<» 33'(beats)", ">"),
     ),
     Property(
         "assert_bytes_are_left",
-        "no more bytes than are left, nor none",
+        "it has at least one byte, and no more than are left",
         Edit(
             "burst_planner.sv",
             "burst_span - «32'(address[OffsetBits-1:0])»",
@@ -133,12 +133,12 @@ _PLANNER = (
     ),
     Property(
         "assert_last",
-        "the last one is that with the last byte",
+        "the last burst is the one with the last byte",
         Edit("burst_planner.sv", "final_burst = «words_left == 33'(beats)»", "words_left[0]"),
     ),
     Property(
         "assert_words",
-        "the bytes lie in the words, none of which is empty; also of 4 GiB less a byte",
+        "its bytes lie in its words and no word is empty, also in a transfer of 4 GiB less a byte",
         Edit(
             "burst_planner.sv",
             "span = «33'(left) + 33'(address[OffsetBits-1:0])»",
@@ -147,7 +147,7 @@ _PLANNER = (
     ),
     Property(
         "assert_longest",
-        "it ends early at the limit, at 4 KiB and at the end alone",
+        "it ends only at the limit, at 4 KiB or at the end of the transfer",
         Edit(
             "burst_planner.sv",
             "beats = «BeatBits'(words_to_boundary)»",
@@ -159,7 +159,7 @@ _PLANNER = (
 _TRANSFER = (
     Property(
         "assert_sum",
-        "the bytes of all bursts are those of the transfer",
+        "the bursts together have the bytes of the transfer",
         Edit(
             "burst_planner.sv",
             "bytes = final_burst ? left : burst_span - «32'(address[OffsetBits-1:0])»",
@@ -199,7 +199,7 @@ _INSTRUCTIONS = (
     ),
     Property(
         "assert_stays",
-        "what it offers stays as it is until it is taken",
+        "an offered instruction stays unchanged until it is taken",
         Edit("instruction_queue.sv", "exit_free = «!out_valid || out_ready»", "1'b1"),
     ),
 )
@@ -207,7 +207,7 @@ _INSTRUCTIONS = (
 _FLAGS = (
     Property(
         "assert_counts",
-        "a flag is what was last loaded and all that was added since; a load goes first",
+        "a flag is the last loaded value plus all increments since; a load goes first",
         Edit("sync_flags.sv", "values[f] + «increment[f]»", "16'(increment[f][14:0])"),
     ),
 )
@@ -215,7 +215,7 @@ _FLAGS = (
 _TILE_QUEUE = (
     Property(
         "assert_nothing_passes_a_fence",
-        "while a fence stands at the exit nothing goes to a unit",
+        "while a fence stands at the exit, no instruction goes to a unit",
         Edit(
             "tile_queue.sv",
             "OPCODE_TILE_FENCE: «fence = 1'b1;»",
@@ -224,7 +224,7 @@ _TILE_QUEUE = (
     ),
     Property(
         "assert_one_unit",
-        "an instruction goes to one unit at most",
+        "an instruction goes to at most one unit",
         Edit(
             "tile_queue.sv",
             "OPCODE_RING_PRODUCER: «unit[TILE_UNIT_RING_PRODUCER] = 1'b1»",
@@ -233,7 +233,7 @@ _TILE_QUEUE = (
     ),
     Property(
         "assert_fence_waits",
-        "a fence goes only when its units are idle and its tokens as many as it says",
+        "a fence passes only when its units are idle and its token count is reached",
         Edit(
             "tile_fence.sv",
             "«(instruction.wait_idle & ~units2fence_idle) == '0» && counted",
@@ -242,7 +242,7 @@ _TILE_QUEUE = (
     ),
     Property(
         "assert_fence_goes",
-        "then it goes",
+        "it then passes at once",
         Edit(
             "tile_fence.sv",
             "reached = «(instruction.wait_idle & ~units2fence_idle) == '0 && counted»",
@@ -251,7 +251,7 @@ _TILE_QUEUE = (
     ),
     Property(
         "assert_loads",
-        "it loads the flags that it says, and tells the scalar core of it if it says so",
+        "it loads the flags it names, and tells the scalar core if it says so",
         Edit("tile_fence.sv", "count_valid = passed && «instruction.increment»", "1'b1"),
     ),
 )
@@ -259,17 +259,17 @@ _TILE_QUEUE = (
 _SCALAR_FENCE = (
     Property(
         "assert_waits_for_flags",
-        "it waits for each flag that it names",
+        "it waits for each flag it names",
         Edit("scalar_fence.sv", ">= «16'h8000»", "16'hc000"),
     ),
     Property(
         "assert_waits_for_tiles",
-        "it waits for the fences of each tile that it names",
+        "it waits for the fences of each tile it names",
         Edit("scalar_fence.sv", "counts[t] «<» 32'", "=="),
     ),
     Property(
         "assert_waits_for_units",
-        "it waits for each unit that it names",
+        "it waits for each unit it names",
         Edit(
             "scalar_fence.sv",
             "«(core2fence_instruction_data.wait_idle & ~units2fence_idle) == '0»",
@@ -287,12 +287,12 @@ _SCALAR_FENCE = (
     ),
     Property(
         "assert_goes_for_a_tile",
-        "it goes when the tile that it names has passed its fences",
+        "it passes when the tile it names has passed its fences",
         Edit("scalar_fence.sv", "counts[t] «<» 32'", "<="),
     ),
     Property(
         "assert_loads_when_it_goes",
-        "it loads its flags in the cycle in which it goes",
+        "it loads its flags in the cycle in which it passes",
         Edit(
             "scalar_fence.sv", "fence2flags_load_valid = «passed»", "core2fence_instruction_valid"
         ),
@@ -302,7 +302,7 @@ _SCALAR_FENCE = (
 _DISPATCH = (
     Property(
         "assert_none_but_its_own",
-        "nobody gets an instruction that is not for it",
+        "no unit or tile gets an instruction that is not for it",
         Edit(
             "instruction_dispatch.sv",
             "core2activation_instruction_valid = core2units_instruction_valid && «pop.fifo»",
@@ -311,12 +311,12 @@ _DISPATCH = (
     ),
     Property(
         "assert_once",
-        "nobody gets it twice",
+        "none gets it twice",
         Edit("instruction_dispatch.sv", "tiles[Tiles-1:0] & «~taken»", "'1"),
     ),
     Property(
         "assert_none_lost",
-        "when the next one comes all have it",
+        "all have it before the next one comes",
         Edit(
             "instruction_dispatch.sv",
             "core2units_instruction_ready = «(wanted & ~core2tiles_instruction_ready) == '0»",
@@ -325,7 +325,7 @@ _DISPATCH = (
     ),
     Property(
         "assert_offered_at_once",
-        "it is offered to all at once, not to one after another",
+        "it is offered to all at once",
         Edit(
             "instruction_dispatch.sv",
             "core2tiles_instruction_valid = core2units_instruction_valid ? «wanted»",
@@ -334,7 +334,7 @@ _DISPATCH = (
     ),
     Property(
         "assert_goes_on",
-        "it goes on when all have room",
+        "the next one comes when all have room",
         Edit(
             "instruction_dispatch.sv",
             "core2units_instruction_ready = «core2fence_instruction_ready»",
@@ -355,17 +355,17 @@ _RING = (
     ),
     Property(
         "assert_none_invented",
-        "nothing arrives that nobody sent",
+        "a row arrives only if it was sent",
         Edit("ring_bus.sv", "arrives = «carrying && left == '0»", "left == '0"),
     ),
     Property(
         "assert_arrives_at_its_receivers",
-        "a row arrives at each of its receivers, at no other, and at none twice",
+        "a row arrives at each of its receivers once, and at no other",
         Edit("ring_bus.sv", "arrives && row.targets[t] && «row.channel == 1'(c)»", "1'b1"),
     ),
     Property(
         "assert_arrives_whole",
-        "with all its words",
+        "it arrives with all its words",
         Edit(
             "ring_bus.sv",
             "if (sender == SenderBits'(t + 1)) row = «tiles2ring_row_data[t]»",
@@ -374,33 +374,33 @@ _RING = (
     ),
     Property(
         "assert_receivers_have_room",
-        "every receiver has room for it, on its channel",
+        "every receiver has room for it on its channel",
         Edit("ring_bus.sv", "targets[t] && !tiles_ready[t][«channel»]", "0"),
     ),
     Property(
         "assert_first_goes_first",
-        "the infeed goes first, then the tiles in order, of those whose receivers have room",
+        "of the senders whose receivers have room, the infeed goes first, then the tiles in order",
         Edit("ring_bus.sv", "«int s = Senders - 1; s >= 0; s--»", "int s = 0; s < Senders; s++"),
     ),
     Property(
         "assert_never_idle",
-        "a free bus takes up a row that can be sent at once; it takes CyclesPerRow cycles",
+        "a free bus at once takes up a row that can be sent; a row takes CyclesPerRow cycles",
         Edit("ring_bus.sv", "LeftBits'(CyclesPerRow - «2»)", "1"),
     ),
     Property(
         "assert_served_when_alone",
-        "a row whose receivers have room arrives within 2 CyclesPerRow cycles if nobody before it "
+        "a row whose receivers have room arrives within 2 CyclesPerRow cycles if no earlier sender "
         "can send meanwhile",
         Edit("ring_bus.sv", "«int s = Senders - 1; s >= 0; s--»", "int s = 0; s < Senders; s++"),
     ),
     Property(
         "assert_overtaken_once",
-        "otherwise it waits for rows of those before it, and for one of those behind it at most",
+        "otherwise it waits for rows of earlier senders, and for at most one row of a later sender",
         Edit("ring_bus.sv", "«int s = Senders - 1; s >= 0; s--»", "int s = 0; s < Senders; s++"),
     ),
     Property(
         "assert_token",
-        "a token goes with its row, on its channel",
+        "a token goes with its row, on the row's channel",
         Edit("ring_bus.sv", "passes ? row.channel == «1'(c)»", "1'(!c)"),
     ),
 )
@@ -408,37 +408,37 @@ _RING = (
 _BUS = (
     Property(
         "assert_address_of_reads_stays",
-        "the address of a read stays until it is taken",
+        "a read address stays until it is taken",
         Edit("bus_share.sv", "queue_read.arvalid && («queue_asked» ||", "1'b0"),
     ),
     Property(
         "assert_address_of_writes_stays",
-        "that of a write as well",
+        "so does a write address",
         Edit("bus_share.sv", "queue_writes = «queue_wrote» || (queue_write", "1'b0"),
     ),
     Property(
         "assert_word_stays",
-        "and a word",
+        "so does a word",
         Edit("bus_share.sv", "wdata = «queue_writes» ?", "queue_writes ^ queue_asked"),
     ),
     Property(
         "assert_one_is_taken",
-        "what is taken of the bus is taken of one side",
+        "a request that the bus takes is taken from one side only",
         Edit("bus_share.sv", "dma_write.awready = m_axi_write.awready && «!queue_writes»", "1'b1"),
     ),
     Property(
         "assert_taken_as_it_is",
-        "as that side offers it",
+        "it is taken as that side offers it",
         Edit("bus_share.sv", "awaddr = «queue_writes» ?", "queue_write.awvalid"),
     ),
     Property(
         "assert_words_stay_together",
-        "no word of another comes between those of a burst",
+        "no word of another burst comes between the words of a burst",
         Edit("bus_share.sv", "m_axi_write.wready && «m_axi_write.wlast»", "1'b1"),
     ),
     Property(
         "assert_word_beside_its_address",
-        "a word is offered beside its address, for which memory may wait",
+        "a word is offered together with its address, because memory may wait for both",
         Edit(
             "bus_share.sv",
             "wvalid = queue_writes ? «queue_write.wvalid»",
@@ -447,17 +447,17 @@ _BUS = (
     ),
     Property(
         "assert_engine_goes_first",
-        "where both have a request, the engine's goes first",
+        "if both sides have a request, the DMA engine's goes first",
         Edit("bus_share.sv", "queue_read.arvalid && («queue_asked || !dma_read.arvalid»)", "1'b1"),
     ),
     Property(
         "assert_answers_find_their_side",
-        "answers go to the side that asked",
+        "responses go to the side that sent the request",
         Edit("bus_share.sv", "for_queue = m_axi_read.rid == «2'(ReadStreams)»", "2'd2"),
     ),
     Property(
         "assert_answers_wait_for_their_side",
-        "and are taken when it takes them",
+        "a response is taken when that side takes it",
         Edit("bus_share.sv", "bready = «answers_queue» ? queue_write.bready", "!answers_queue"),
     ),
 )
@@ -465,7 +465,7 @@ _BUS = (
 _OUTPUT = (
     Property(
         "assert_one_at_a_time",
-        "it takes a unit or a word, not both",
+        "it takes a unit or a word in a cycle, not both",
         Edit(
             "host_output.sv",
             "outfeed2output_unit_ready = in_ready && «!core2output_word_valid»",
@@ -474,17 +474,17 @@ _OUTPUT = (
     ),
     Property(
         "assert_takes_what_it_has_room_for",
-        "and one of them whenever it has room for eight bytes",
+        "it takes one of them whenever it has room for eight bytes",
         Edit("byte_fifo.sv", "in_ready = level «<=» LevelBits'", "<"),
     ),
     Property(
         "assert_beat_stays",
-        "a beat stays as it is until it is taken",
+        "a beat stays unchanged until it is taken",
         Edit("host_output.sv", "moves = «!output2dma_byte_valid || output2dma_byte_ready»", "1'b1"),
     ),
     Property(
         "assert_beat_has_bytes",
-        "it has bytes, and zeros behind them",
+        "a beat has bytes, and zeros after them",
         Edit("host_output.sv", "< available) ? window[8*i+:8] : «8'd0»", "window[8*i+:8]"),
     ),
     Property(
@@ -498,7 +498,7 @@ _OUTPUT = (
     ),
     Property(
         "assert_idle",
-        "it is idle exactly when all bytes that came have been written and all bursts answered",
+        "it is idle exactly when all bytes that came are written and all bursts are answered",
         Edit("host_output.sv", "held == '0 && «unanswered == '0»", "1'b1"),
     ),
 )
@@ -509,18 +509,17 @@ _WHOLE_BEATS = tuple(each for each in _OUTPUT if each.label != "assert_beat_has_
 _INTERRUPTS = (
     Property(
         "assert_counts",
-        "each interrupt of the host counts by itself, in 16 bits",
+        "each host interrupt has its own 16-bit count",
         Edit("interrupts.sv", "counts[raise_number] + «16'd1»", "16'(counts[3] != 16'd5)"),
     ),
     Property(
         "assert_sets",
-        "it sets its status bit, and no other does",
+        "a host interrupt sets its own status bit and no other",
         Edit("interrupts.sv", "set_host = «raise_valid»", "raise_valid && !chunk_told"),
     ),
     Property(
         "assert_tells",
-        "so does a chunk of which the host is told, and each error, "
-        "whatever comes in the same cycle",
+        "so do a chunk reported to the host, and each error, whatever comes in the same cycle",
         Edit(
             "interrupts.sv",
             "set_fatal_error = «errors != '0 || queue_errors != '0»",
@@ -529,12 +528,12 @@ _INTERRUPTS = (
     ),
     Property(
         "assert_host_line",
-        "its line is up while status and mask are",
+        "a host interrupt's line is up while its status and its mask are set",
         Edit("interrupts.sv", "«host_status & host_control» }", "host_status"),
     ),
     Property(
         "assert_other_lines",
-        "so are those of the queue and of fatal errors",
+        "the same holds for the lines of the queue and of fatal errors",
         Edit("interrupts.sv", "fatal_error_status && «fatal_error_control»", "1'b1"),
     ),
 )
@@ -542,28 +541,27 @@ _INTERRUPTS = (
 _CHUNKS = (
     Property(
         "assert_address_of_reads_stays",
-        "whatever the host writes into its registers meanwhile, the address of a read stays until "
-        "it is taken",
+        "a read address stays until it is taken, whatever registers the host writes meanwhile",
         Edit("chunk_queue.sv", "bus_address = «on_bus» ?", "1'b0"),
     ),
     Property(
         "assert_address_of_writes_stays",
-        "that of a write as well",
+        "so does a write address",
         Edit("chunk_queue.sv", "reachable = «on_bus» ||", "1'b0"),
     ),
     Property(
         "assert_word_stays",
-        "and a word of the status block",
+        "so does a word of the status block",
         Edit("chunk_queue.sv", "status = (8 * Bytes)'(«head»)", "completed_head[31:0]"),
     ),
     Property(
         "assert_words_with_their_address",
-        "a word of a write is offered from when its address is, for which memory may wait",
+        "a write's word is offered as soon as its address, because memory may wait for both",
         Edit("chunk_queue.sv", "(«m_axi_write.awvalid» && 32'(word) != 32'(Words)) ||", "1'b0"),
     ),
     Property(
         "assert_as_many_words_as_it_says",
-        "a write has as many words as it says",
+        "a write has as many words as its address says",
         Edit("chunk_queue.sv", "wlast = «32'(word) == 32'(Words - 1)»", "1'b1"),
     ),
     Property(
@@ -573,18 +571,18 @@ _CHUNKS = (
     ),
     Property(
         "assert_reads_its_entry",
-        "the next entry is read where it stands in the ring, however long that is",
+        "the next entry is read from its place in the ring, whatever the ring's length",
         Edit("chunk_queue.sv", "«{next[59:0], 4'd0}»", "{next[60:0], 3'd0}"),
     ),
     Property(
         "assert_head_in_the_block",
-        "the status block has the head of the cycle before its address is offered, and zeros",
+        "the status block holds zeros and the head of the cycle before its address is offered",
         Edit("chunk_queue.sv", "«completed_head[31:0]»", "32'(completed_head[15:0])"),
     ),
 )
 _PART_OF_A_WORD = Property(
     "assert_strobes",
-    "of a wide word its strobes are those of the block",
+    "in a wide word only the bytes of the block have strobes",
     Edit("chunk_queue.sv", "DataBytes'((«1 << Bytes») - 1)", "1 >> Bytes"),
 )
 
@@ -596,7 +594,7 @@ _WRITER = (
     ),
     Property(
         "assert_word_stays",
-        "a word as well",
+        "so does a word",
         Edit("dma_writer.sv", "take = «word_sent» ?", "m_axi_write.wvalid"),
     ),
     Property(
@@ -606,22 +604,22 @@ _WRITER = (
     ),
     Property(
         "assert_length",
-        "or is longer than MaxBurst",
+        "no burst is longer than MaxBurst",
         Edit("dma_writer.sv", "awlen <= «8'(burst_beats) - 8'd1»", "8'(burst_beats)"),
     ),
     Property(
         "assert_as_many_words_as_it_says",
-        "it has as many words as its address says",
+        "a burst has as many words as its address says",
         Edit("dma_writer.sv", "wlast = beats_left == «BeatBits'(1)»", "BeatBits'(2)"),
     ),
     Property(
         "assert_words_have_bytes",
-        "no word is without a strobe",
+        "every word has a strobe",
         Edit("dma_writer.sv", "bytes_left <= bytes_left - «32'(in_word)»", "32'(DataBytes)"),
     ),
     Property(
         "assert_strobes_without_gap",
-        "strobes have no gap",
+        "the strobes of a word have no gap",
         Edit(
             "dma_writer.sv",
             "wstrb[i] = «i >= int'(offset) && i < strobes_end»",
@@ -630,27 +628,27 @@ _WRITER = (
     ),
     Property(
         "assert_whole_words_between",
-        "only the first word of a burst begins late, only the last ends early",
+        "only the first word of a burst may begin late, and only the last may end early",
         Edit("dma_writer.sv", "in_word = CountBits'(DataBytes) - «CountBits'(offset)»", "1'b1"),
     ),
     Property(
         "assert_bytes_of_the_burst",
-        "the strobes are as many as the burst has bytes",
+        "a burst has as many strobes as bytes",
         Edit("dma_writer.sv", "bytes_left <= «burst_bytes»", "burst_bytes + 32'd1"),
     ),
     Property(
         "assert_bytes_of_the_descriptor",
-        "the bursts of a descriptor have its bytes",
+        "the bursts of a descriptor together have its bytes",
         Edit("dma_writer.sv", "left <= left - «burst_bytes»", "32'(burst_beats)"),
     ),
     Property(
         "assert_interrupt_behind_its_outputs",
-        "an interrupt leaves when every word before it has been written and answered",
+        "an interrupt leaves when every earlier word is written and answered",
         Edit("dma_writer.sv", "!sending && «!sent_valid» && !m_axi_write.awvalid", "1'b1"),
     ),
     Property(
         "assert_never_too_many",
-        "no more bursts are without an answer than Outstanding",
+        "at most Outstanding bursts are unanswered",
         Edit("dma_writer.sv", "!pause && «sent_ready» && 32'(level)", "1'b1"),
     ),
 )
@@ -663,22 +661,22 @@ _ARBITER = (
     ),
     Property(
         "assert_one_is_served",
-        "one stream is served at a time, and only one that asks",
+        "one stream is served at a time, and only one with a request",
         Edit("dma_reader.sv", "request_ready[chosen] = accepts && «any»", "1'b1"),
     ),
     Property(
         "assert_never_too_many",
-        "no more bursts are on their way than Outstanding",
+        "at most Outstanding bursts are pending",
         Edit("dma_reader.sv", "in_flight != «CounterBits'(Outstanding)»", "'1"),
     ),
     Property(
         "assert_turn",
-        "a stream that asks is served behind two others at most",
+        "a stream with a request is served after at most two others",
         Edit("dma_reader.sv", "served <= «chosen»", "2'd0"),
     ),
     Property(
         "assert_not_idle",
-        "nobody waits when the bus is free and fewer are on their way",
+        "no stream waits while the bus is free and fewer are pending",
         Edit("dma_reader.sv", "«in_flight != CounterBits'(Outstanding)»", "in_flight == '0"),
     ),
     Property(
@@ -691,17 +689,17 @@ _ARBITER = (
 _STREAM = (
     Property(
         "assert_beat_stays",
-        "a beat stays as it is until it is taken",
+        "a beat stays unchanged until it is taken",
         Edit("read_stream.sv", ".pop_ready («stream_ready»)", "1'b1"),
     ),
     Property(
         "assert_beat_has_bytes",
-        "it has bytes, and zeros behind them",
+        "a beat has bytes, and zeros after them",
         Edit("read_stream.sv", "!response_error && «CountBits'(i) < arriving.count»", "1'b1"),
     ),
     Property(
         "assert_offers_what_came",
-        "what has come is offered, also words that came with an error",
+        "every word that came is offered, also one that came with an error",
         Edit(
             "read_stream.sv",
             ".push_valid(«response_valid»), .push_ready(beat_ready)",
@@ -710,22 +708,22 @@ _STREAM = (
     ),
     Property(
         "assert_has_room",
-        "a burst is asked for only when its words have room",
+        "a burst is requested only when its words have room",
         Edit("read_stream.sv", "RoomBits'(BufferBeats) - «reserved»", "'0"),
     ),
     Property(
         "assert_address",
-        "each byte is asked for where it lies",
+        "each byte is requested at its own address",
         Edit("read_stream.sv", "ask_address + «AddressBits'(burst_bytes)»", "40'(DataBytes)"),
     ),
     Property(
         "assert_unchanged",
-        "every byte leaves in its turn, unchanged, or as 0 if its word came with an error",
+        "every byte leaves in order, unchanged, or as 0 if its word came with an error",
         Edit("read_stream.sv", "response_data >> «{offset, 3'b000}»", "{offset[0], 3'b000}"),
     ),
     Property(
         "assert_in_order",
-        "descriptors leave one after another, each once",
+        "descriptors leave in order, each once",
         Edit(
             "read_stream.sv",
             "expected_ready = !receiving || (response_valid && «arriving.last»)",
@@ -734,7 +732,7 @@ _STREAM = (
     ),
     Property(
         "assert_ends_with_its_last_byte",
-        "a descriptor ends when its last byte is given",
+        "a descriptor ends when its last byte has left",
         Edit("read_stream.sv", "arriving.last = receive_left «<=» in_word", "<"),
     ),
 )
@@ -742,12 +740,12 @@ _STREAM = (
 _ENGINE = (
     Property(
         "assert_fence_waits",
-        "a fence passes only when all that began before it have ended",
+        "a fence passes only when all earlier descriptors have ended",
         Edit("dma_engine.sv", "head_ready = !pause && «drained»", "1'b1"),
     ),
     Property(
         "assert_nothing_passes_a_fence",
-        "until then nothing behind it goes to a queue",
+        "until then no later descriptor goes to a queue",
         Edit("dma_engine.sv", "read_valid[i] = good && «is_data»", "1'b1"),
     ),
     Property(
@@ -762,12 +760,12 @@ _ENGINE = (
     ),
     Property(
         "assert_each_begins_or_is_refused",
-        "each begins or is refused with one error",
+        "each either begins or is refused with one error",
         Edit("dma_engine.sv", "length_0: leaves && «outcome == OutcomeLength0»", "1'b0"),
     ),
     Property(
         "assert_goes_to_one",
-        "what begins goes to one queue, which takes it, or is a fence",
+        "a descriptor that begins is a fence, or goes to exactly one queue, which takes it",
         Edit(
             "dma_engine.sv",
             "head_ready = «(|(read_valid & read_ready)) || (write_valid && write_ready)»",
@@ -776,12 +774,12 @@ _ENGINE = (
     ),
     Property(
         "assert_paused_begins_nothing",
-        "nothing begins during a pause",
+        "no descriptor begins during a pause",
         Edit("dma_engine.sv", "(outcome != OutcomeStarted) head_ready = «!pause»", "1'b1"),
     ),
     Property(
         "assert_counts",
-        "the register counts all that have ended",
+        "the register counts all descriptors that have ended",
         Edit(
             "dma_engine.sv", "completed <= completed + «done_now»", "32'(dma2monitor_done_valid[0])"
         ),
@@ -791,17 +789,17 @@ _ENGINE = (
 _REGISTERS = (
     Property(
         "assert_answer_stays",
-        "an answer to the host stays as it is until it is taken",
+        "a response to the host stays unchanged until it is taken",
         Edit("registers.sv", "«.s_axil_bready», .s_axil_bvalid", ".s_axil_bready(1'b1)"),
     ),
     Property(
         "assert_answers_requests",
-        "answers come in the order in which requests are performed, one for each, and no other",
+        "each performed request gets one response, in their order, and there are no others",
         Edit("registers.sv", "page_table.rd_ack = «read_done»", "1'b1"),
     ),
     Property(
         "assert_performs",
-        "a request is performed once, a write when its word has come, and without others at once",
+        "a request is performed once, a write with its word; at once if no other is pending",
         Edit("registers.sv", "«.s_axil_wvalid», .s_axil_wdata", ".s_axil_wvalid(1'b1)"),
     ),
     Property(
@@ -815,13 +813,13 @@ _REGISTERS = (
     ),
     Property(
         "assert_fails",
-        "the answer is an error at unknown offsets and to writes of what can only be read, and at "
-        "no other",
+        "the response is an error for unknown offsets and for writes of read-only registers, and "
+        "for no other request",
         Edit("registers.sv", "«.s_axil_rresp», .hwif_in", ".s_axil_rresp()"),
     ),
     Property(
         "assert_reads_what_was_written",
-        "a register reads as what was last written to each of its bytes, and after reset as the "
+        "a register reads as the last value written to each of its bytes, and after reset as the "
         "table says",
         Edit("registers.sv", ".s_axil_wstrb(«s_axil_wstrb»)", "8'hff"),
     ),
@@ -836,7 +834,7 @@ _REGISTERS = (
     ),
     Property(
         "assert_cleared_by_the_host",
-        "a status bit falls when the host writes, not by itself",
+        "a status bit is cleared only by a write of the host",
         Edit(
             "registers.sv",
             "fatal_error_status = «hwif_out.fatal_err_int_status.pending.value»",
@@ -848,12 +846,12 @@ _REGISTERS = (
 _TILE_ARRAY = (
     Property(
         "assert_core",
-        "each tile has its own instructions and base, and tells the core its own state",
+        "each tile has its own instructions and base, and reports its own state to the core",
         Edit("tile_array.sv", "idle(«tiles2monitor_idle[t]»)", "tiles2monitor_idle[t^1]"),
     ),
     Property(
         "assert_ring",
-        "each has its own handshakes with the ring; the row that arrives all see",
+        "each has its own handshakes with the ring; all see the arriving row",
         Edit("tile_array.sv", "row_ready(«tiles2ring_row_ready[t]»)", "tiles2ring_row_ready[t^1]"),
     ),
     Property(

@@ -118,7 +118,7 @@ def test_no_proof_begins_when_the_time_is_over(capsys: pytest.CaptureFixture[str
 
 
 def test_the_document_has_the_table() -> None:
-    assert table() in (ROOT / "docs" / "rtl.md").read_text(), "python -m tests.formal --list"
+    assert table() in (ROOT / "docs" / "rtl-proofs.md").read_text(), "python -m tests.formal --list"
 
 
 def test_areas_are_added_up_from_what_yosys_says() -> None:

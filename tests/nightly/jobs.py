@@ -172,9 +172,9 @@ JOBS = (
     ),
     Job(
         "detection",
-        "faults of real programs are found by verify, schedules and hazards",
+        "faults of real executables are found by verify",
         (
-            *("-m", "benchmarks.detection", "--seconds", "{seconds}", "--mutants", "60"),
+            *("-m", "benchmarks.detection", "--seconds", "{seconds}", "--faults", "60"),
             *("--jobs", "{jobs}", "--out", "{out}/detection"),
         ),
         share=4,

@@ -14,6 +14,7 @@ from itertools import chain as chained
 
 import numpy as np
 from darwinn_formats.darwinn import CompiledModel, Executable
+from darwinn_formats.errors import FormatError
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
@@ -59,6 +60,9 @@ class Computed:
     executable: Executable
     lifted: LiftedProgram
 
+
+_FAILURES = (SimulationError, DecodeError, FormatError)
+"""A faulty program ends in one of these, or it is not read at all."""
 
 WORK_LIMIT = 1 << 28
 """Work that a faulty program may do before it is called endless."""
@@ -114,7 +118,7 @@ def truth(right: Computed, model: CompiledModel) -> tuple[Truth, str]:
         faulty = computed(model)
     except NotLifted as error:
         return Truth.UNDECIDED, f"it is not lifted: {error}"
-    except (SimulationError, DecodeError) as error:
+    except _FAILURES as error:
         return Truth.DIFFERENT, f"it fails: {error}"
     if (why := argument(right, faulty)) is not None:
         return Truth.EQUIVALENT, why
@@ -124,6 +128,37 @@ def truth(right: Computed, model: CompiledModel) -> tuple[Truth, str]:
         if differing_output(right.executable, one, other) is not None:
             return Truth.DIFFERENT, f"input {number} of those that it was tried on"
     return Truth.UNDECIDED, f"neither an argument, nor one of {len(inputs)} inputs"
+
+
+ORDERS = 50
+"""Legal orders of the units in which a fault of synchronisation is tried."""
+
+
+def reordered(right: CompiledModel, model: CompiledModel) -> tuple[Truth, str]:
+    """Whether a legal order of the units shows that a faulty model is not the right one."""
+    inputs = _inputs(right.inference)[:3]
+    chip_of_right = Accelerator()
+    expected = [_inference(chip_of_right, right, each) for each in inputs]
+    accelerator = Accelerator(work_limit=WORK_LIMIT, strict=True)
+    for order in range(ORDERS):
+        accelerator.schedule = order
+        accelerator.power_up()
+        which = order % len(inputs)
+        try:
+            made = _inference(accelerator, model, inputs[which])
+        except _FAILURES as error:
+            return Truth.DIFFERENT, f"in order {order} it fails: {error}"
+        if differing_output(right.inference, made, expected[which]) is not None:
+            return Truth.DIFFERENT, f"order {order} gives other bytes"
+    return Truth.UNDECIDED, f"{ORDERS} orders give the same"
+
+
+def _inference(
+    accelerator: Accelerator, model: CompiledModel, inputs: Mapping[str, bytes]
+) -> Mapping[str, bytes]:
+    if model.caching is not None:
+        accelerator.run(model.caching, {})
+    return accelerator.run(model.inference, inputs).outputs
 
 
 TRIED = 48

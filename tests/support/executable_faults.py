@@ -1,7 +1,8 @@
 """Faults of an executable, as a compiler, a linker or a bad memory might make them, by kind.
 
 A :class:`Fault` changes bytes of the parameters, or fields of instructions. Each kind is a record
-of ``KINDS``: what it changes, and how a fault is drawn from a seed. None is about one model.
+of ``KINDS``: what it changes, and how a fault is drawn from a seed. None is about one model. The
+kinds of ``program_faults``, which change one instruction, are among them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.codec import DecodedChunk, Operation
 from darwinn_sim.lifting.walk import NotLifted
 from parameter_roles import Role, Roles, roles_of
-from program_faults import Change, Edit, executables_of, mutated_stream, programs_of
+from program_faults import (
+    SYNCHRONISATION,
+    Change,
+    Edit,
+    Kind,
+    executables_of,
+    mutated_stream,
+    programs_of,
+)
+from program_faults import draw as drawn_instruction
 
 
 @dataclass(frozen=True)
@@ -87,11 +97,15 @@ Draw = Callable[[Random, Subject], Fault | None]
 
 @dataclass(frozen=True)
 class FaultKind:
-    """A kind of faults: its name, what it changes, and how one is drawn (None: no place)."""
+    """A kind of faults: its name, what it changes, and how one is drawn (None: no place).
+
+    A fault of synchronisation ``reorders``: it changes which orders of the units are legal.
+    """
 
     name: str
     changes: str
     draw: Draw
+    reorders: bool = False
 
 
 def faulty(model: CompiledModel, fault: Fault) -> CompiledModel:
@@ -309,7 +323,18 @@ _FLOAT_BITS = 24
 """Bits of a scale that are flipped: of its mantissa, and the lowest of its exponent."""
 _POINTS = ("output_zero_point", "activation_zero_point", "parameter_zero_point")
 
-KINDS: tuple[FaultKind, ...] = (
+
+def _of_instructions(kind: Kind) -> Draw:
+    """One changed instruction, as ``program_faults`` draws it."""
+
+    def draw(random: Random, subject: Subject) -> Fault | None:
+        found = drawn_instruction(random, subject.programs, kind)
+        return None if found is None else Fault(kind, str(found), fields=(found,))
+
+    return draw
+
+
+DATA_KINDS: tuple[FaultKind, ...] = (
     FaultKind("weight", "a bit of a weight", _bit_of(Role.WEIGHT, "weight")),
     FaultKind("bias", "a bit of a bias in the parameters", _bit_of(Role.BIAS, "bias")),
     FaultKind(
@@ -336,6 +361,12 @@ KINDS: tuple[FaultKind, ...] = (
     ),
     FaultKind("another tensor", "where an instruction begins to read", _other_tensor),
 )
+"""Kinds of faults of what a program computes with."""
+
+KINDS = DATA_KINDS + tuple(
+    FaultKind(kind, kind.changes, _of_instructions(kind), kind in SYNCHRONISATION) for kind in Kind
+)
+"""All kinds of faults."""
 
 
 def drawn(subject: Subject, kind: FaultKind, seed: str, number: int) -> list[Fault]:

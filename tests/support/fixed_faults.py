@@ -12,7 +12,7 @@ from pathlib import Path
 
 from darwinn_testbench.chip.model import open_models
 from equivalence import Truth, computed, truth
-from executable_faults import KINDS, Subject, drawn, faulty, faulty_file
+from executable_faults import DATA_KINDS, Subject, drawn, faulty, faulty_file
 
 FIRST = "mobilenet_v1_0.25_128_quant"
 OTHERS = ("looming_64x64_3x3", "color_red_64x64", "bright_16x16")
@@ -47,7 +47,7 @@ def fixed_faults(corpus: Path, model: str | None = None) -> Iterator[FixedFault]
         data = path.read_bytes()
         (bound,) = open_models(path)
         subject, right = Subject(bound.compiled), computed(bound.compiled)
-        for kind in KINDS:
+        for kind in DATA_KINDS:
             number = OF_THE_FIRST if name == FIRST else 1
             for fault in drawn(subject, kind, f"{SEED}/{name}", number):
                 known, why = truth(right, faulty(bound.compiled, fault))

@@ -23,18 +23,28 @@ Value = int | tuple[int, ...]
 
 
 class Kind(StrEnum):
-    """What is wrong with a mutated program."""
+    """What is wrong with a mutated program; ``changes`` says it in words."""
 
-    WATCHER_REMOVED = "watcher removed"
-    WATCHER_WEAKENED = "watcher weakened"
-    PRODUCER_LOST = "producer lost"
-    FENCE_EMPTIED = "fence emptied"
-    DESCRIPTOR = "descriptor changed"
-    ADDRESS = "address off by one"
-    SCALE = "wrong scale"
-    TABLE = "wrong table entry"
-    LOOP = "loop count"
-    SIDE = "wrong side of a double buffer"
+    changes: str
+
+    def __new__(cls, name: str, changes: str) -> Kind:
+        made = str.__new__(cls, name)
+        made._value_, made.changes = name, changes
+        return made
+
+    WATCHER_REMOVED = "watcher removed", "a watcher of an instruction is not valid any more"
+    WATCHER_WEAKENED = "watcher weakened", "a watcher awaits a number less by 1, 2, or up to 64"
+    PRODUCER_LOST = "producer lost", "an instruction does not increment its flag"
+    FENCE_EMPTIED = "fence emptied", "a fence waits for nothing; it still loads what it loads"
+    DESCRIPTOR = (
+        "descriptor changed",
+        "an immediate, a register or a word of a bundle that makes a DMA descriptor",
+    )
+    ADDRESS = "address off by one", "base or stride of a traversal"
+    SCALE = "wrong scale", "scale, zero point or clip bound of a tensor instruction"
+    TABLE = "wrong table entry", "a coefficient or a bound of a table, times -1, 0.9, 1.1 or 2"
+    LOOP = "loop count", "a limit of a traversal, of the main loops, the count of a loop"
+    SIDE = "wrong side of a double buffer", "the side on which a double buffer begins"
 
 
 SYNCHRONISATION = frozenset(

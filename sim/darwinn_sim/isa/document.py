@@ -13,69 +13,83 @@ from darwinn_sim.isa.table import HEADER, INSTRUCTIONS, TILE_HEADER
 _PREAMBLE = """\
 # The Beagle instruction set
 
-Generated from the instruction table by `python -m darwinn_sim.isa.document`: change
-`sim/darwinn_sim/isa/table.py` and `codes.py`, not this page. What the units do with their
-instructions, and what memories they work on, is in [chip-facts.md](chip-facts.md).
+Every instruction of the chip, bit by bit: its fields, their meaning, and how sure we are of it. The
+behaviour of the units and their memories is in [chip-facts.md](chip-facts.md).
+
+`python -m darwinn_sim.isa.document` generates this page from the instruction table: change
+`sim/darwinn_sim/isa/table.py` and `codes.py`, not this page.
 
 ## How far this is known
 
-There is no public description of this instruction set. It was worked out from public compiled
+There is no public description of this instruction set. We worked it out from public compiled
 models: 85 files with 170 executables and 24 bare streams, 110,880 instructions, in which every set
-bit falls in a field below; then confirmed on 39 further files, 203,331 bundles. Each field says how
-sure its meaning is and from what.
+bit falls in a field below. 39 further files, 203,331 bundles, confirmed it. Each field states how
+sure its meaning is, and its evidence.
 
 | confidence | meaning |
 |---|---|
 | high | follows from a law without exception, or from outputs that are right byte for byte |
-| medium | one explanation fits, few examples or no test that could refute it |
+| medium | one explanation fits, but there are few examples, or no test that could refute it |
 | low | a guess from the place of the field, or a name from public code |
-| open | unknown; the value that known programs hold is stated |
+| open | unknown; the table states the value that known programs hold |
 
-A field that is understood may hold values that no known program has shown. Each value has a grade:
+A field can be understood although some of its values occur in no known program. So each value has a
+grade:
 
 | grade | meaning |
 |---|---|
-| known | real programs hold it, and what they compute is right |
-| assumed | no known program holds it; it is executed by the rule that its neighbours follow |
+| known | real programs hold it, and they compute the right result |
+| assumed | no known program holds it; the model executes it by the rule of its neighbours |
 | refused | no rule can be given, or several are equally natural: the program is refused by name |
 
-Every value is known but for those of [values by grade](#values-by-grade). Whatever depends on an
-assumption names it; `--no-assumptions` refuses it.
+Every value is known, except those in [values by grade](#values-by-grade). A result that depends on
+an assumption names the assumption; `--no-assumptions` refuses the program.
 
 *Byte-exact simulation of whole programs* means: a simulation from the instruction bits and the
 parameter bytes alone gave the bytes of an independent computation from the uncompiled model.
 
 ## For other tools
 
-`python -m darwinn_sim.isa.export` writes all of this as JSON: `bundle_bytes`; `codes`, by name,
-with `value`, `name` and `meaning` of each of their `values`; and `instructions`. An instruction
-has `opcode`, `name`, its length in `bundles`, `unit`, `summary` and
+`python -m darwinn_sim.isa.export` writes all of this as JSON:
 
-- `fields`: `name`; `offset` and `width` in bits; `count` of like fields, `pitch` bits apart;
-  `signed` (two's complement); `kind`, `meaning`, `confidence`, `evidence` as in the tables below;
-  `codes` that name its values (with kind `mask`: its bits) or null; `shown_as` in listings, if not
-  by its name; `grades` of values that are not known: `grade`, `reason`, and which values:
-  those of `values` (first and last of each run; with `others`: all but those; with `mask`: any of
-  these bits) while each field of `given` holds one of the values there. The first entry that fits
-  decides. `rtl`: the SystemVerilog executes it, too.
+- `bundle_bytes`;
+- `codes`, by name, with `value`, `name` and `meaning` of each of their `values`;
+- `instructions`.
+
+An instruction has `opcode`, `name`, its length in `bundles`, `unit`, `summary`, and
+
+- `fields`: see below.
 - `traversals`: `name`, `loops`, whether it has a `prologue`, the `unit` of its addresses, `fields`.
-- `producers`: what the names of their fields begin with (`_increment`, `_depth`); `signals`: the
-  flags that each `producer` counts, `scope` saying whose, `codes` which, and while `field`, unless
-  it is empty, has `value`; `watchers`: how many there are.
+- `producers`: prefixes of field names. Each producer has a field `..._increment` and a field
+  `..._depth`.
+- `signals`: the flags that each `producer` counts. `scope` says whose flag it is, `codes` names its
+  table of codes. If `field` is not empty, the signal applies only while that field has `value`.
+- `watchers`: how many there are.
+
+A field has `name`; `offset` and `width` in bits; `count` of like fields, `pitch` bits apart;
+`signed` (two's complement); `kind`, `meaning`, `confidence` and `evidence` as in the tables below.
+Further keys of a field:
+
+- `codes`: the codes that name its values (with kind `mask`: its bits), or null.
+- `shown_as`: its name in listings, if that differs.
+- `grades`: its values that are not known, each with `grade`, `reason` and the values. `values` are
+  the first and last of each run. With `others` the entry covers all values but those; with `mask`,
+  any of these bits. `given` limits an entry: each field named there must hold one of its values.
+  The first entry that fits decides. `rtl` says that the SystemVerilog executes the value, too.
 
 ## Streams
 
 A **bundle** is 128 bits, little-endian: bit n of an instruction is bit n % 8 of byte n / 8. An
-instruction is 1 to 17 bundles long; its length follows from its opcode, bits 6 to 11.
+instruction is 1 to 17 bundles long; its opcode, bits 6 to 11, gives the length.
 
-A **chunk** is what the host queues at once: `LoadProgram`, the program, `Execute`. Program memory
+A **chunk** is the unit that the host queues: `LoadProgram`, the program, `Execute`. Program memory
 holds 16384 bundles, so longer programs come in several chunks, each ended by a `Halt`. Instruction
-addresses (`pc`) count bundles of the chunk, so that the bundle after `LoadProgram`, which is loaded
-to address 0 of program memory, has pc 1.
+addresses (`pc`) count bundles of the chunk. The bundle after `LoadProgram` is loaded to address 0
+of program memory and has pc 1.
 
-Instructions 1 to 26 are for the tiles: the scalar core sends them to the units of the tiles in
-`tiles`, each of which has a queue of its own and takes its instructions in order. Instructions 32
-and up are executed by the scalar core, or by the units beside it.
+Instructions 1 to 26 are for the tiles. The scalar core sends them to the units of the tiles in
+`tiles`. Each unit has a queue of its own and takes its instructions in order. The scalar core, or a
+unit beside it, executes instructions 32 and up.
 
 The **linker** patches addresses of host buffers into operand b of scalar moves (`alu_op` 15,
 `alu_immediate` 1, operand 0 before patching): 32 bits at bit 70 of a `Scalar` bundle.
@@ -88,15 +102,15 @@ runs `limit[k] + 1` times. When loop k advances, after the loops inside it ran t
 
     stride[k] = step[k] - sum of step[j] * limit[j] over the loops j < k in the mask
 
-with step[k] the real distance (0 for a loop outside the mask). It holds in 172,514 of 172,514
-traversals; the stride of a loop that runs once is never added and may be anything.
+with step[k] the real distance (0 for a loop outside the mask). This holds in 172,514 of 172,514
+traversals. The stride of a loop that runs once is never added, so it can be anything.
 
 - **Double buffer**: with `double_offset` not 0, each iteration of loop `double_loop` (0: each
   element) changes between the address and the address plus `double_offset`.
 - **Alternate limit**: with `alternate_loop` not 0, loop 0 has the limit `alternate_limit` during
-  the last iteration of that loop. This is how a length that is no multiple is walked.
+  the last iteration of that loop. So the length need not be a multiple.
 - **Prologue**: before each start of the group of loops 0 to `prologue_loop`,
-  `prologue_inner_limit + 1` elements at `prologue_base` come first; then that base steps by
+  `prologue_inner_limit + 1` elements at `prologue_base` come first. Then that base steps by
   `prologue_outer_stride` up to the address `prologue_outer_limit` and wraps.
 
 A listing shows a traversal as a loop nest, outermost loop first, with real steps:
@@ -112,8 +126,8 @@ Units of a tile run independently of each other; sync flags, 16-bit counters, or
   flag >= expected + i * stride, where the expected value is signed. Flags of the scalar core wrap
   at 16 bits and are compared by their signed 16-bit difference.
 - A `TileFence` holds all later instructions of its tiles back until the units it names are idle,
-  then loads a value into the flags it names; it can count up the tile's fence counter, which a
-  `ScalarFence` awaits.
+  then loads a value into the flags it names. It can also increment the tile's fence counter, on
+  which a `ScalarFence` waits.
 - Flags 17 and 18 hand the ring bus from one sender to the next: a sender adds 1 on all tiles, and
   the next one waits for its number.
 """
@@ -185,7 +199,7 @@ def _headers() -> Iterator[str]:
     yield from _field_table(HEADER)
     yield "### Tile header"
     yield ""
-    yield "Every instruction for the tiles but the fence goes on with these."
+    yield "Every tile instruction except the fence continues with these fields."
     yield ""
     yield from _field_table(TILE_HEADER[len(HEADER) :])
 
@@ -211,9 +225,9 @@ def _grades() -> Iterator[str]:
     yield "## Values by grade"
     yield ""
     yield (
-        "All assumed and refused values. In a row with several values the first row of a field "
-        "that fits decides. RTL: whether the SystemVerilog executes the value as assumed; where it "
-        "does not, `--engine rtl` refuses it."
+        "All assumed and refused values. If several rows of a field fit a value, the first one "
+        "decides. RTL: whether the SystemVerilog executes the value as assumed; where it does not, "
+        "`--engine rtl` refuses it."
     )
     yield ""
     for grade, rule in ((Grade.ASSUMED, "executed as"), (Grade.REFUSED, "why")):

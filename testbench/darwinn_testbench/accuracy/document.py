@@ -15,22 +15,24 @@ GOAL_MEAN = 0.10
 
 _HEAD = """# Predicted against published latencies
 
-Written by `darwinn accuracy --document docs/accuracy.md`; the binaries are not part of this
-repository. What the model is and which parameters it has: [timing.md](timing.md).
+`darwinn accuracy --document docs/accuracy.md` writes this page. The binaries are not part of this
+repository. [timing.md](timing.md) describes the model and its parameters.
 
 All figures are for {chip}. A prediction is the simulated time of the binary behind the host's
-link plus the host's fixed cost of a request. The fixed cost is fitted on the *other* models of the
-same host, the bandwidth on Inception v4, and nothing else is fitted: no figure of a model takes
-part in its own prediction, and there is no parameter for a model. The baselines are the graph's
-multiplications at the chip's peak, and a roofline (the larger of that and the bytes of input,
-output and uncached weights at the host's bandwidth) plus a fixed cost that is fitted as above.
-A roofline that also knew the bytes of the instructions, which only the binary tells, would be about
-as good as the model behind slow links, where they decide.
+link plus the host's fixed cost of a request. We fit only two things: the fixed cost on the *other*
+models of the same host, and the bandwidth on Inception v4. So no figure of a model takes part in
+its own prediction, and no model has a parameter of its own.
 
-The full binary of MobileNet v1 1.0 is not public any more. In its place stands the embedding
-extractor up to its last convolution, and behind it what follows the last convolution of the 2019
-build of MobileNet v1 0.25, with cycles and instruction bytes; the pool takes as many times longer
-as it gathers more values (12.25).
+There are two baselines. The first is the graph's multiplications at the chip's peak. The second is
+a roofline: the larger of the first and the bytes of input, output and uncached weights at the
+host's bandwidth, plus a fixed cost that is fitted as above. Behind slow links the bytes of the
+instructions decide, and only the binary shows them. A roofline that knew them would be about as
+good there as the model.
+
+The full binary of MobileNet v1 1.0 is no longer public. Two parts replace it: the embedding
+extractor up to its last convolution, and the part of the 2019 build of MobileNet v1 0.25 behind its
+last convolution, with its cycles and instruction bytes. The time of the pool is multiplied by
+12.25, because it gathers 12.25 times as many values.
 
 """
 
@@ -63,10 +65,9 @@ Goals: every point of the table within {per_point:.0%}, and a mean absolute erro
 |---|---|---|---|
 """
 
-_MISSED = """Where the first is missed: on {hosts}, published times of the two models differ by
-{published} ms, simulated ones by {simulated} ms. The other hosts show that the noise of published
-times is of that size: the same models differ by {least:.2f} to {most:.2f} ms behind links that are
-not slow."""
+_MISSED = """The first is missed on {hosts}: there the published times of the two models differ
+by {published} ms, the simulated times by {simulated} ms. Published times have noise of that size:
+behind links that are not slow, the same models differ by {least:.2f} to {most:.2f} ms."""
 
 
 def page(report: Report[AccuracyRow]) -> str:

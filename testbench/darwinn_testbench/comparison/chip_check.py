@@ -120,6 +120,7 @@ class ChipCheck(Check):
         self.operators: list[Sequence[OperatorRecord]] = []
         self.functions = FunctionTables()
         self._makers: Makers | None = None
+        self._proof_tried: Proof | None = None
         self.warnings: list[str] = []
         if self.references is not None:
             self.warnings += self.references.differences
@@ -142,11 +143,7 @@ class ChipCheck(Check):
         references, session = self.references, self.device.session
         if references is None:
             return None
-        if not self.asked.proof:
-            return LEFT_OUT
-        if reason := self._not_one_function(references):
-            return without(reason)
-        proof = proof_of(session, references.uncompiled, progress)
+        proof = self._function_proof(references, progress)
         if not proof.refuted:
             return proof
         shown = shown_in(self.rows)
@@ -155,6 +152,18 @@ class ChipCheck(Check):
             search = Search(session, references, proof.refuted[0])
             shown = search.shown(tuple(self.cases))
         return replace(proof, shown=shown)
+
+    def _function_proof(self, references: References, progress: ProgressCallback) -> Proof:
+        """What is proved of the function, without an input that shows a difference; once."""
+        if self._proof_tried is None:
+            if not self.asked.proof:
+                self._proof_tried = LEFT_OUT
+            elif reason := self._not_one_function(references):
+                self._proof_tried = without(reason)
+            else:
+                session = self.device.session
+                self._proof_tried = proof_of(session, references.uncompiled, progress)
+        return self._proof_tried
 
     def attribute(self, progress: ProgressCallback) -> Parameters | None:
         """Which element of the network each byte of the parameters is."""
@@ -187,6 +196,7 @@ class ChipCheck(Check):
             "operators on the CPU": self.whole is not None,
             "what the RTL gives": self.rtl is not None,
             "what --policy accepts": self.asked.policy is not None,
+            "a function table that no public program holds": not self.functions.all_public,
         }
         found = [what for what, there in asked.items() if there]
         return f"sampled: {', '.join(found)}" if found else ""
@@ -262,7 +272,7 @@ class ChipCheck(Check):
     def go_further(self, progress: ProgressCallback) -> None:
         """As :class:`Check`; not with an eye on layers, nor beside operators on the CPU or an RTL,
         which take longer than the chip's work says; nor under a policy, which somebody has fitted
-        to the inputs that there are."""
+        to the inputs that there are; nor of outputs that are proved."""
         asked, sets = self.asked, self.cases.calls
         slow = self.tapped or self.rtl is not None or self.whole is not None
         chosen = asked.runs is not None or asked.inputs_kind or asked.policy is not None
@@ -271,6 +281,9 @@ class ChipCheck(Check):
         if not isinstance(sets, DrawnSets) or not _all_pass(self.rows):
             return
         work = int(self.device.session.accelerator.chip.core["work"])
+        if self._function_proof(self.references, progress).every_output:
+            # Further inputs can show nothing.
+            return
         more = replace(sets, runs=sets.runs + further_runs(work))
         for number in range(sets.runs, more.runs):
             progress(f"further inference {number} of {more.runs}", number, more.runs)

@@ -100,7 +100,7 @@ def _further(situation: Situation) -> Iterator[Advice]:
         kinds = ", ".join(dict.fromkeys(node.name for node in found))
         yield Advice(
             f"{counted(len(found), 'operator')} behind the piece would not run on the chip either",
-            f"{kinds}; of interest once what ended the piece is changed",
+            f"{kinds}; matters only after the operator that ended the piece has changed",
             tuple(node.index for node in found),
         )
 

@@ -321,7 +321,7 @@ SEEN_OPERATORS = frozenset({"TILE"})
 _INSTEAD: Mapping[str, str] = {
     "DEQUANTIZE": (
         "at the end, take the quantised output and compute scale * (q - zero point) in the "
-        "program; before operators of the CPU it belongs to them"
+        "program; leave it if CPU operators follow: they need the float value"
     ),
     "ARG_MAX": "put it last, or take the scores and search for the greatest in the program",
     "ARG_MIN": "put it last, or search for the least in the program",

@@ -290,7 +290,7 @@ def _of_sum(
         varying = np.flatnonzero(of >= CONSTANTS)
         # A weight multiplies a byte less its zero point.
         centred = _subtracted(of[varying], _point(network.tensors[operator.inputs[0]]))
-        place, change = _single(deltas, centred)
+        place, change = single_multiple(deltas, centred)
         if place >= 0:
             return _of_weight(network, operator, flat, terms, int(varying[place]), change)
     return None
@@ -311,7 +311,7 @@ def _subtracted(made: Elements, total: np.uint64) -> Elements:
     return found
 
 
-def _single(deltas: Elements, operands: Elements) -> tuple[int, int]:
+def single_multiple(deltas: Elements, operands: Elements) -> tuple[int, int]:
     """The operand of which one of the differences is a small multiple, and the factor; -1, 0."""
     found = np.zeros(2, np.int64)
     kernels.multiple_of_one(deltas, operands, _MOST_WEIGHT, found)

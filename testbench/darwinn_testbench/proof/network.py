@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.proof.maxima import Maxima
 from darwinn_testbench.proof.number_set import NumberSet
-from darwinn_testbench.proof.terms import Elements, NoTerms, StageTerms, outputs_of
+from darwinn_testbench.proof.terms import (
+    Elements,
+    NoTerms,
+    StageTerms,
+    first_sums,
+    outputs_of,
+)
 from darwinn_testbench.proof.unsigned import unsigned
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import Network, Operator
@@ -94,6 +100,10 @@ class NetworkNumbers:
         return outputs_of(
             *(self.network, operator, self.numbers, self._choices, self._maxima), stages
         )
+
+    def first_sums(self, operator: Operator) -> Elements:
+        """As of :func:`terms.first_sums`."""
+        return first_sums(self.network, operator, self.numbers, self._maxima)
 
     def _prove(self, operator: Operator) -> OperatorProof:
         if set(operator.outputs) <= self.numbers.keys():

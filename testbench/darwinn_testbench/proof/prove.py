@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
-from darwinn_sim.kernel.field import random_elements
+from darwinn_sim.kernel.field import CONSTANTS, random_elements
+from darwinn_sim.kernel.numbering import Made
+from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.numbering.run import Collector, Elements, Numbered, number_program
 from numpy.typing import NDArray
@@ -19,7 +21,13 @@ from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.model import BoundLayer
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.proof.difference import Results, Surplus, TermDifference, difference
+from darwinn_testbench.proof.difference import (
+    Results,
+    Surplus,
+    TermDifference,
+    difference,
+    single_multiple,
+)
 from darwinn_testbench.proof.network import NetworkNumbers, OperatorProof
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.result_layers import ResultLayers
@@ -28,6 +36,9 @@ from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Operator
 
 NO_ELEMENT = "no element of it is computed as its rule says"
+
+_MOST_FIRST_SUMS = 16
+"""First sums of an operator that are looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,10 +274,26 @@ class _Proof:
         if len(stages) == 1 and output in wrong.missing:
             term = self._term(operator, wrong.missing[output], stages[0])
             found = replace(found, difference=term, layers=self._layers(stages[0]))
-        elif not stages and wrong.missed == wrong.elements:
-            # Steps of a softmax, and tables, are the compiler's: it may know others.
+        elif not (stages or wrong.missed < wrong.elements or self._begins_alike(operator)):
+            # The steps of a softmax and of a table are the compiler's: it may know others.
             return OperatorVerdict(operator.index, operator.name, reason=NO_ELEMENT)
         return found
+
+    def _begins_alike(self, operator: Operator) -> bool:
+        """The program computes what the operator computes first, and goes on otherwise."""
+        sums = self._network.first_sums(operator)
+        # Of a value that is known every program makes some.
+        sums = np.unique(sums[sums >= CONSTANTS])[:_MOST_FIRST_SUMS]
+        return single_multiple(np.unique(self._surplus()["total"]), sums)[0] >= 0
+
+    def _surplus(self) -> Records[Made]:
+        """Results of the program that are none of the network."""
+        known = NumberSet()
+        for each in self._network.numbers.values():
+            known.enter(each.reshape(-1))
+        surplus = Surplus(known)
+        self._run(surplus)
+        return surplus.made()
 
     def _misplaced(self, outputs: Sequence[OutputProof]) -> list[OperatorVerdict]:
         """What gives outputs of which the chip makes every element, and sends another one."""
@@ -282,14 +309,9 @@ class _Proof:
     def _term(
         self, operator: Operator, missing: NDArray[np.int64], stage: StageTerms
     ) -> TermDifference | None:
-        known = NumberSet()
-        for each in self._network.numbers.values():
-            known.enter(each.reshape(-1))
-        surplus = Surplus(known)
-        self._run(surplus)
         # By the values of the file, not by those of the chip's bytes.
         network, numbers = self._uncompiled.network, self._network.numbers
-        return difference(network, operator, numbers, missing, stage, surplus.made())
+        return difference(network, operator, numbers, missing, stage, self._surplus())
 
     def _layers(self, stage: StageTerms) -> tuple[int, ...]:
         """Layers of which many sums are those of an operator."""

@@ -24,11 +24,8 @@ def shares(
     """Numbers of the shares along the last axis, which are bytes; ``scale`` as of
     ``reference.tflite.softmax.shares``."""
     rows = numbers.reshape(-1, numbers.shape[-1])
-    greatest = np.repeat(maxima.of(rows), rows.shape[1])
     # 255 less the difference to the greatest.
-    differences = _results(
-        _sums([rows.reshape(-1), greatest], [1, -1], 0), np.float32(1), (0, _HIGHEST, _HIGHEST)
-    )
+    differences = _results(to_the_greatest(numbers, maxima), np.float32(1), (0, _HIGHEST, _HIGHEST))
     every = (np.arange(CONSTANTS) - _HIGHEST).astype(np.float32) * scale
     table = softmax.to_16_bits(functions.exponential(every), softmax.EXPONENTIAL_ONE)
     powers = _looked_up(differences, table.astype(np.int32))
@@ -41,6 +38,13 @@ def shares(
     )
     products = _products(powers, np.repeat(squares, rows.shape[1]))
     return _results(products, softmax.SHARE_FACTOR, (0, _HIGHEST, 0)).reshape(numbers.shape)
+
+
+def to_the_greatest(numbers: Elements, maxima: Maxima) -> Elements:
+    """The first sums: of each value, less the greatest along the last axis."""
+    rows = numbers.reshape(-1, numbers.shape[-1])
+    greatest = np.repeat(maxima.of(rows), rows.shape[1])
+    return _sums([rows.reshape(-1), greatest], [1, -1], 0)
 
 
 def _form_of(table: object) -> np.uint64:

@@ -88,6 +88,28 @@ def outputs_of(
     }
 
 
+def first_sums(
+    network: Network, operator: Operator, numbers: Mapping[int, Elements], maxima: Maxima
+) -> Elements:
+    """What a softmax or a function of one byte computes first: sums that a program of the same
+    steps makes a multiple of. None of other operators."""
+    operand = network.tensors[operator.inputs[0]]
+    given = numbers[operand.index]
+    match _terms_of(network, operator):
+        case Terms.SOFTMAX:
+            return softmax.to_the_greatest(given, maxima)
+        case Terms.LOOKUP:
+            found = np.empty(given.size, np.uint64)
+            kernels.subtracted(given.reshape(-1), np.uint64(operand.zero_point[0]), found)
+            return found
+    return np.zeros(0, np.uint64)
+
+
+def _terms_of(network: Network, operator: Operator) -> Terms | None:
+    rule = rule_of(network, operator)
+    return None if rule is None else rule.terms
+
+
 @dataclass(frozen=True)
 class StageTerms:
     """What an output stage is given: the element of each sum and its factor, in the shape of the

@@ -1,7 +1,7 @@
-"""The rules of AXI4 that ``axi_check`` holds every port of every simulation to: one table, from
-which its package and the list in docs/rtl.md follow.
+"""The rules of AXI4 that ``axi_check`` enforces at every port of every simulation: one table, from
+which its package and the list in docs/rtl-bus.md are generated.
 
-    python -m darwinn_testbench.rtl.axi_rules [--check] docs/rtl.md
+    python -m darwinn_testbench.rtl.axi_rules [--check] docs/rtl-bus.md
 
 Chapters are those of the AMBA AXI protocol specification (ARM IHI 0022E), part A.
 """
@@ -16,9 +16,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Rule:
-    """What one side of a port has to do.
+    """A rule that one side of a port has to keep.
 
-    ``name`` begins with the channel; ``side`` is who breaks it, ``says`` what is right.
+    ``name`` begins with the channel; ``side`` is the side that can break it, ``says`` is the rule.
     """
 
     name: str
@@ -28,15 +28,15 @@ class Rule:
 
 
 def _channel(name: str, side: str) -> Iterator[Rule]:
-    """What holds on each channel."""
+    """The rules of every channel."""
     valid, ready = f"{name.upper()}VALID", f"{name.upper()}READY"
     yield Rule(f"{name}_reset", side, f"{valid} is low in reset", "A3.1.2")
-    yield Rule(f"{name}_held", side, f"{valid} stays until {ready}", "A3.2.1")
-    yield Rule(f"{name}_stable", side, f"what is offered stays as it is until {ready}", "A3.2.1")
+    yield Rule(f"{name}_held", side, f"{valid} stays high until {ready}", "A3.2.1")
+    yield Rule(f"{name}_stable", side, f"the payload stays unchanged until {ready}", "A3.2.1")
 
 
 def _address(name: str) -> Iterator[Rule]:
-    """What holds on the channel of read or of write addresses."""
+    """The rules of the channel of read or of write addresses."""
     yield from _channel(name, "master")
     for rule, says, chapter in (
         ("size", "no word of a burst is wider than the bus", "A3.4.1"),
@@ -44,7 +44,7 @@ def _address(name: str) -> Iterator[Rule]:
         ("length", "a fixed burst has 16 words at most, a wrapping one 2, 4, 8 or 16", "A3.4.1"),
         ("wrap", "a wrapping burst begins at a whole word", "A3.4.1"),
         ("boundary", "a burst does not cross 4 KiB", "A3.4.1"),
-        ("outstanding", "no more bursts wait for an answer than the port is made for", "-"),
+        ("outstanding", "unanswered bursts stay within the port's limit", "-"),
     ):
         yield Rule(f"{name}_{rule}", "master", says, chapter)
 
@@ -52,29 +52,25 @@ def _address(name: str) -> Iterator[Rule]:
 RULES: tuple[Rule, ...] = (
     *_address("ar"),
     *_channel("r", "slave"),
-    Rule("r_request", "slave", "words come only for a burst that was asked for", "A3.3.1"),
+    Rule("r_request", "slave", "every word belongs to a requested burst", "A3.3.1"),
     Rule("r_last", "slave", "RLAST comes with the last word of the burst and no other", "A3.4.1"),
-    Rule("r_order", "slave", "bursts of one ID are answered in their order", "A5.3.1"),
-    Rule(
-        "r_response", "slave", "no answer is EXOKAY, as nobody asks for exclusive access", "A3.4.4"
-    ),
+    Rule("r_order", "slave", "bursts of one ID are answered in the order of requests", "A5.3.1"),
+    Rule("r_response", "slave", "no response is EXOKAY: no request is exclusive", "A3.4.4"),
     *_address("aw"),
     *_channel("w", "master"),
     Rule("w_last", "master", "WLAST comes with the last word of the burst and no other", "A3.4.1"),
-    Rule("w_strobes", "master", "strobes are only where the word of the burst has bytes", "A3.4.3"),
-    Rule("w_ahead", "master", "no more words come before their address than a burst may have", "-"),
+    Rule("w_strobes", "master", "strobes cover only bytes of the burst", "A3.4.3"),
+    Rule("w_ahead", "master", "at most 256 words come before their address", "-"),
     *_channel("b", "slave"),
-    Rule("b_request", "slave", "an answer comes only for a burst that was asked for", "A3.3.1"),
-    Rule("b_early", "slave", "an answer comes behind the address and the last word", "A3.3.1"),
-    Rule(
-        "b_response", "slave", "no answer is EXOKAY, as nobody asks for exclusive access", "A3.4.4"
-    ),
+    Rule("b_request", "slave", "every response belongs to a requested burst", "A3.3.1"),
+    Rule("b_early", "slave", "a response comes after the address and the last word", "A3.3.1"),
+    Rule("b_response", "slave", "no response is EXOKAY: no request is exclusive", "A3.4.4"),
 )
-"""In the order in which they are told where several are broken in one cycle."""
+"""If one cycle breaks several, the checker reports them in this order."""
 
 
 def package() -> str:
-    """``axi_rules_pkg``: a number for each rule, and what is said where it is broken."""
+    """``axi_rules_pkg``: a number for each rule, and the message for a violation."""
     return "\n".join(
         [
             "// Generated from darwinn_testbench.rtl.axi_rules; do not edit.",
@@ -110,7 +106,8 @@ _HEAD = "| rule | side | what is right | chapter |"
 
 
 def updated(page: str) -> str:
-    """The page with its table as it is now; what is around it is written by hand."""
+    """Return the page with its table brought up to date; the text around the table is
+    handwritten."""
     before, _, rest = page.partition(f"{_HEAD}\n")
     _, end, after = rest.partition("\n\n")
     rows = (f"| `{r.name}` | {r.side} | {r.says} | {r.chapter} |" for r in RULES)
@@ -118,7 +115,8 @@ def updated(page: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Bring the page up to date, or with ``--check`` say that it is not; gives the exit code."""
+    """Bring the page up to date, or with ``--check`` report that it is not; return the exit
+    code."""
     path = Path(arguments[-1])
     text = path.read_text()
     if "--check" in arguments:

@@ -24,7 +24,7 @@ LAST_EVENTS = 40
 
 
 class WaitTimeout(AssertionError):
-    """A bounded wait ended without what it waited for."""
+    """A bounded wait expired."""
 
 
 class Bench:
@@ -51,9 +51,9 @@ class Bench:
         dut.rst_n.value = Immediate(0)
 
     def start(self, *, counting: bool = True) -> None:
-        """Start the clock, and say which seed decides.
+        """Start the clock, and log the seed.
 
-        Without ``counting`` Python is not woken in every cycle, and ``cycle`` stays 0.
+        Without ``counting`` Python does not wake in every cycle, and ``cycle`` stays 0.
         """
         self.log.info("seed %d", self.seed)
         # The program around the simulation makes it, if it is ours: cocotb's takes two callbacks a
@@ -95,7 +95,8 @@ class Bench:
         await self.cycles(2)
 
     async def until(self, condition: Callable[[], bool], what: str, limit: int) -> None:
-        """Wait until ``condition()``; raise ``WaitTimeout`` that names ``what`` after ``limit``."""
+        """Wait until ``condition()``; after ``limit`` raise a ``WaitTimeout`` that names
+        ``what``."""
         edge = RisingEdge(self.clk)
         for _ in range(limit):
             if condition():
@@ -108,6 +109,6 @@ class Bench:
 
 
 def quiet(*loggers: logging.Logger) -> None:
-    """Let third-party bus models report only what is wrong."""
+    """Let third-party bus models report warnings and errors only."""
     for logger in loggers:
         logger.setLevel(logging.ERROR)

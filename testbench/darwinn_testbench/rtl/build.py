@@ -1,10 +1,10 @@
 """Builds designs of ``rtl/`` with Verilator and runs cocotb tests on them, one test a process.
 
-A design is a top module with its parameters. It is given all packages; the modules below it are
-found by their file names, in any folder of ``rtl/``.
-Generated sources (packages of the instruction table and of sizes, the register block) are written
-into the build folder, never into the tree. A build folder is kept and brought up to date: Verilator
-leaves files alone whose contents do not change, so what is not affected is not compiled again.
+A design is a top module with its parameters. A build gets all packages, and finds the modules below
+the top by file name, in any folder of ``rtl/``. Generated sources (packages of the instruction
+table and of sizes, the register block) go into the build folder, never into the tree. A build
+folder is kept and brought up to date: Verilator does not rewrite files whose contents are the same,
+so only affected files are compiled again.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from darwinn_testbench.rtl.source_files import source, source_files, source_fold
 from darwinn_testbench.rtl.waves import WAVES_VARIABLE, keep_waves
 
 BUILD_VARIABLE = "DARWINN_RTL_BUILD"
-"""Environment variable: folder for what is built; without it, one in the user's cache folder."""
+"""Environment variable: folder for builds; without it, a folder in the user's cache folder."""
 
 VERILATOR_ARGUMENTS = (
     *("--cc", "--build", "-j", "1", "--assert", "-O3", "-Wno-fatal"),
     *("--x-assign", "unique", "--x-initial", "unique"),
     *("-MAKEFLAGS", "OPT_FAST=-O2 OPT_GLOBAL=-O2"),
 )
-"""Assertions are always on, and what is not reset starts at random (Verilator knows no X)."""
+"""Assertions are always on. State without a reset starts at random, because Verilator has no X."""
 
 SIMULATION_ENVIRONMENT = {
     "NO_COLOR": "1",
@@ -62,7 +62,7 @@ LOG_LINES = 60
 
 
 def search_arguments() -> list[str]:
-    """Verilator's options that say where modules are found by their names."""
+    """Verilator's options for the folders in which it finds modules by name."""
     folders = sorted({path.parent for path in source_files()})
     return [word for folder in folders for word in ("-y", str(folder))]
 
@@ -71,13 +71,13 @@ def search_arguments() -> list[str]:
 class Design:
     """A top module and its parameters.
 
-    ``registers`` says whether the generated register block is part of it, ``c_sources`` are file
-    names of C++ sources, and ``blocks`` modules that these simulate by themselves (without waves),
-    as a class for each. ``defines`` are known to the preprocessor. ``seen`` are signals
-    within (module, name) that cocotb may read besides the ports; with ``internals`` it may read and
-    write every signal, in a slower simulation. With ``stock_main`` the program around it is that of
-    cocotb in place of ours: slower, and without C++ sources that need ours. ``sizes`` of
-    ``harness_pkg`` are others than the description's.
+    ``registers`` says whether the generated register block is part of it. ``c_sources`` are file
+    names of C++ sources. ``blocks`` are modules that these simulate by themselves (without waves),
+    each as a class. ``defines`` go to the preprocessor. ``seen`` are inner signals (module, name)
+    that cocotb may read besides the ports. With ``internals`` cocotb may read and write every
+    signal, and the simulation is slower. With ``stock_main`` cocotb's main program replaces ours:
+    it is slower, and cannot run C++ sources that need ours. ``sizes`` replace those of the
+    description in ``harness_pkg``.
     """
 
     top: str
@@ -175,7 +175,7 @@ def _write_if_changed(path: Path, text: str) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Only one process builds in ``folder`` at a time."""
+    """Let only one process at a time build in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -193,10 +193,11 @@ _PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)
 
 
 def _port_access(folder: Path, design: Design) -> Path:
-    """Write which signals cocotb may touch: it writes the top's inputs, reads outputs and ``seen``.
+    """Write which signals cocotb may access: it writes the top's inputs, and reads outputs and
+    ``seen``.
 
-    Whatever can be written from outside makes Verilator evaluate all that depends on it once more
-    in each step, so no other signal is open to that.
+    If a signal can be written from outside, Verilator evaluates everything that depends on it once
+    more in each step. So no other signal is open.
     """
     text = source(f"{design.top}.sv").read_text()
     path = folder / "ports.vlt"
@@ -210,8 +211,8 @@ def _port_access(folder: Path, design: Design) -> Path:
 
 
 def as_asked(design: Design) -> Design:
-    """``design`` as the environment asks for it: with waves, with line and toggle coverage, with
-    memories of another clock."""
+    """``design`` with the changes that environment variables request: waves, line and toggle
+    coverage, memories with another clock."""
     ratio = os.environ.get(RATIO_VARIABLE)
     return replace(
         design,
@@ -222,7 +223,7 @@ def as_asked(design: Design) -> Design:
 
 
 def _instruments(design: Design) -> tuple[str, ...]:
-    """Verilator's options for what a simulation writes besides its log, or does otherwise."""
+    """Verilator's options for the further files and features of a simulation."""
     waves = ("--trace-fst",) if design.waves else ()
     internals = ("--public-flat-rw",) if design.internals else ()
     coverage = ("--coverage-line", "--coverage-toggle") if design.coverage else ()
@@ -230,7 +231,7 @@ def _instruments(design: Design) -> tuple[str, ...]:
 
 
 def simulation_argument() -> str:
-    """The further argument that the environment asks for, or nothing."""
+    """The further argument that the environment variable gives, or nothing."""
     return os.environ.get(ARGUMENT_VARIABLE, "")
 
 
@@ -315,7 +316,7 @@ def library(design: Design) -> Path:
 
 
 def _say_if_new(product: Path) -> None:
-    """What takes so long, where it is done for the first time."""
+    """Say before a first build that it takes long."""
     if not product.exists():
         print(
             f"building {product.name} from SystemVerilog (once): one to three minutes of processor "
@@ -326,7 +327,7 @@ def _say_if_new(product: Path) -> None:
 
 
 def _sources_around(design: Design, folder: Path) -> tuple[list[Path], Path]:
-    """What the top is compiled with, and the top."""
+    """The sources that are compiled with the top, and the top."""
     sources = design_sources(design, folder)
     return sources[:-1], sources[-1]
 
@@ -340,8 +341,8 @@ def _blocks(
 ) -> list[str]:
     """Compile the blocks; return Verilator's options that add them to ``program``.
 
-    They are the same code in a library as in a program, so a compiler cache has them once. Make
-    knows nothing of them there, so a program that is older than one is made anew.
+    Their code is the same in a library and in a program, so a compiler cache keeps it once. Make
+    does not know of them there, so a program older than one of them is made anew.
     """
     words = []
     for name in design.blocks:

@@ -55,7 +55,7 @@ def merge_bins(paths: Sequence[Path]) -> dict[str, Bins]:
 
 @dataclass(frozen=True)
 class MissedBin:
-    """A declared bin that no test has hit, and why that may be; empty if nothing explains it."""
+    """A declared bin that no test has hit, and the reason; empty if there is none."""
 
     unit: str
     item: str
@@ -75,7 +75,8 @@ def missed_bins(merged: dict[str, Bins]) -> list[MissedBin]:
 
 
 def write_report(folder: Path, sources: Path) -> tuple[dict[str, FileCoverage], dict[str, Bins]]:
-    """Merge what simulations left in ``folder``; write ``coverage.info`` and ``index.html`` there.
+    """Merge the counts that simulations left in ``folder``; write ``coverage.info`` and
+    ``index.html`` there.
 
     ``sources`` holds the RTL. Raises ``FileNotFoundError`` if there is nothing to merge.
     """
@@ -105,7 +106,7 @@ def write_report(folder: Path, sources: Path) -> tuple[dict[str, FileCoverage], 
 
 @dataclass(frozen=True)
 class _Line:
-    """One line of a source: its count if it runs, and what of it was never reached."""
+    """One line of a source: its count if it runs, and its places that were never reached."""
 
     number: int
     text: str
@@ -115,7 +116,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class _FilePage:
-    """What the page shows of a source file: places reached and in all, and the annotated text."""
+    """A source file on the page: places reached and in all, and the annotated text."""
 
     name: str
     lines: tuple[int, int]
@@ -140,7 +141,8 @@ class _FilePage:
 
 
 def totals(merged: dict[str, FileCoverage], bins: dict[str, Bins]) -> dict[str, tuple[int, int]]:
-    """Of lines, branches, toggles and functional bins: how many were reached, of how many."""
+    """How many lines, branches, toggles and functional bins were reached, and how many there
+    are."""
     found: dict[str, tuple[int, int]] = {}
     for what in ("lines", "branches", "toggles"):
         each = [covered(getattr(file, what)) for file in merged.values()]
@@ -161,7 +163,7 @@ def summary(merged: dict[str, FileCoverage], bins: dict[str, Bins]) -> list[str]
 
 
 def unexplained(bins: dict[str, Bins]) -> bool:
-    """Whether a declared bin was missed for no reason."""
+    """Whether a declared bin was missed without a reason."""
     return any(not missed.reason for missed in missed_bins(bins))
 
 

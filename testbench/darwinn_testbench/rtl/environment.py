@@ -1,4 +1,4 @@
-"""What the pyuvm environments of designs share: agents, monitors, and the life of a test."""
+"""Base classes of the pyuvm environments: agents, monitors, and the life of a test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class SequencedAgent(uvm_agent):
 
 
 class EventMonitor(uvm_monitor):
-    """Announces on ``events`` what a subclass sees in the cycles out of reset, in their order."""
+    """Announces on ``events``, in order, the events that a subclass sees in cycles outside
+    reset."""
 
     def build_phase(self) -> None:
         """Create the port."""
@@ -59,13 +60,13 @@ class EventMonitor(uvm_monitor):
         raise NotImplementedError
 
     def announce(self, event: Any) -> None:
-        """Tell everyone who listens, and the message of a time-out."""
+        """Announce it to every listener, and keep it for the message of a time-out."""
         self.bench.note(str(event))
         self.events.write(event)
 
 
 class Subscriber(uvm_subscriber):
-    """Gives what is announced to a function at once, so that a mismatch stops the run there."""
+    """Passes each announced event to a function at once, so that a mismatch stops the run there."""
 
     def __init__(self, name: str, parent: uvm_component, take: Callable[[Any], None]) -> None:
         super().__init__(name, parent)
@@ -77,7 +78,7 @@ class Subscriber(uvm_subscriber):
 
 
 class EnvironmentTest(uvm_test):
-    """Builds the environment; a subclass says in ``scenario`` what happens in it."""
+    """Builds the environment; a subclass describes the test in ``scenario``."""
 
     environment_class: ClassVar[type[uvm_env]]
 
@@ -95,5 +96,5 @@ class EnvironmentTest(uvm_test):
         self.drop_objection()
 
     async def scenario(self, environment: Any) -> None:
-        """What the test is about."""
+        """The test itself."""
         raise NotImplementedError

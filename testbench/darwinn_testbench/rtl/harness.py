@@ -1,7 +1,8 @@
 """The description of the SystemVerilog harness, as far as the timing of its DMA depends on it.
 
-``harness_pkg``, the sizes that the RTL is built with, is generated from here and from the chip
-description ``harness`` (``chips/harness.toml``), which says what both need. Facts: docs/rtl.md.
+``harness_pkg`` has the sizes that the RTL is built with. It is generated from this module and from
+the chip description ``harness`` (``chips/harness.toml``), which has the values that both need.
+Facts: docs/rtl-dma.md.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ from darwinn_sim.timing.description import chip_description
 _CHIP: Final = chip_description("harness")
 _WORD: Final = int(_CHIP.link_word_bytes.value)
 _LONGEST_BURST: Final = int(_CHIP.write_burst_bytes.value) // _WORD
-"""Words of the longest burst that the engine is built for."""
+"""Words of the longest burst of the engine."""
 
 
 @dataclass(frozen=True)
 class HarnessDescription:
     """Sizes and latencies of the DMA engine and of the host memory behind it.
 
-    ``data_bytes`` are the bytes of a bus word; bursts (at most ``burst_words`` long, across no
-    multiple of ``boundary`` bytes, AMBA AXI A3.4.1) and each read stream's buffer are counted in
-    words, the queues in descriptors: before the engine, before each stream, and those whose words
-    may be on their way together. ``memory_latency`` is in cycles, from the last word of a request
-    to the first of its answer; memory holds ``memory_requests`` bursts.
+    ``data_bytes`` are the bytes of a bus word. Bursts and each read stream's buffer are counted in
+    words; a burst is at most ``burst_words`` long and crosses no multiple of ``boundary`` bytes
+    (AMBA AXI A3.4.1). Queues are counted in descriptors: the queue before the engine, the one
+    before each stream, and the descriptors whose words may be pending together. ``memory_latency``
+    is in cycles, from the last word of a request to the first of its answer. Memory holds
+    ``memory_requests`` bursts.
     """
 
     data_bytes: int = _WORD

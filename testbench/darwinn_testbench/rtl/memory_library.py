@@ -9,10 +9,10 @@ from functools import cache
 
 @cache
 def memory_library() -> ctypes.CDLL:
-    """Its functions, in the simulation that this process is.
+    """Return its functions in the simulation of this process.
 
-    What it has been given is forgotten at the latest when Python ends: the RTL goes on for the rest
-    of that time step, and would work in arrays that are gone.
+    It forgets its arrays at the latest when Python ends: the RTL runs on for the rest of that time
+    step, and would work in arrays that are gone.
     """
     library = ctypes.CDLL(None)
     library.workload_events.restype = ctypes.c_void_p

@@ -1,7 +1,7 @@
 """Constants of the chip and sizes of the harness as SystemVerilog packages, and as a C++ header.
 
-``chip_pkg`` has what :mod:`darwinn_sim.chip` has, ``harness_pkg`` what the models of its timing
-assume: RTL and models cannot disagree.
+``chip_pkg`` has the constants of :mod:`darwinn_sim.chip`, and ``harness_pkg`` those of the timing
+models. So RTL and models cannot disagree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from darwinn_sim.timing.description import chip_description
 from darwinn_testbench.rtl.harness import HarnessDescription
 
 RATIO = "memory_clock_ratio"
-"""The size on which depends what the memories of tiles are made of."""
+"""The size that decides whether a tile's memories are arrays or block RAM."""
 
 _SIZES = (
     "ring_row_cycles",
@@ -26,13 +26,13 @@ _SIZES = (
     "scalar_queue",
     RATIO,
 )
-"""Parameters of the chip description ``harness`` that the RTL takes; the others (cycles of its
-pipelines) follow from how it is written."""
+"""Parameters of the chip description ``harness`` that the RTL takes. The others (cycles of its
+pipelines) follow from the RTL's sources."""
 
 _OF_THE_MODEL = frozenset(
     {"RING_FIFO_ROWS", "MESH_FIFO_WORDS", "UNIT_QUEUE", "TILE_QUEUE", "HOST_FIFO_BYTES"}
 )
-"""What the functional model holds, on which results do not depend; the harness has its own."""
+"""Capacities of the functional model on which results do not depend; the harness has its own."""
 
 
 def packages(changed: Mapping[str, int] | None = None) -> dict[str, str]:
@@ -45,7 +45,7 @@ def packages(changed: Mapping[str, int] | None = None) -> dict[str, str]:
 
 
 def harness_sizes() -> dict[str, int]:
-    """What the RTL takes of the chip description."""
+    """The part of the chip description that the RTL takes."""
     harness = chip_description("harness")
     return {name: int(getattr(harness, name).value) for name in _SIZES}
 
@@ -55,7 +55,7 @@ HEADER = "chip_sizes.h"
 
 
 def header() -> str:
-    """Source text of the header: what ``chip_pkg`` has, for the C++ around the RTL."""
+    """Source text of the header: the constants of ``chip_pkg``, for the C++ around the RTL."""
     lines = [
         "// Generated from darwinn_sim.chip; do not edit.",
         "#pragma once",

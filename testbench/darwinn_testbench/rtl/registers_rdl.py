@@ -85,7 +85,7 @@ def _rule(register: Register) -> str:
 
 
 def _reset(register: Register, field: RegisterField) -> str:
-    """A value that the harness gives has no storage, hence no value after reset."""
+    """A value from the harness has no storage, and so no value after reset."""
     if register.access is Access.READ_ONLY and not is_constant(register):
         return ""
     return f" = {field.width}'h{field.extract(register.reset):x}"

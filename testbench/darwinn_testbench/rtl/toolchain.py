@@ -1,4 +1,4 @@
-"""What building the harness needs, and which of it is missing on this machine."""
+"""The tools that building the harness needs, and those that this machine lacks."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ of more than one file without it."""
 
 
 def missing(*, waves: bool = False) -> tuple[str, ...]:
-    """What is not installed, one line each that says how to get it; empty if all is there.
+    """A line for each tool that is not installed, with the way to get it; empty if all are there.
 
-    ``waves`` asks for what is needed besides to write waves.
+    ``waves`` includes the tools that only waves need.
     """
     modules = (*MODULES, *WAVE_MODULES) if waves else MODULES
     packages = [name for name in modules if not _importable(name)]

@@ -57,12 +57,12 @@ WAVES_VARIABLE = "DARWINN_RTL_WAVES"
 
 
 def kept_waves(work: Path, top: str, test: str) -> Path:
-    """Where the waves of a simulation in folder ``work`` are kept."""
+    """The file that keeps the waves of a simulation in folder ``work``."""
     return Path(os.environ.get(WAVES_VARIABLE, work)) / f"{top}-{test}.fst"
 
 
 def unfinished(dump: Path) -> Path:
-    """Where waves are written until they are complete: a reader never sees half of them."""
+    """The file for waves until they are complete, so that a reader never sees half of them."""
     return dump.with_name(f".{dump.name}.{os.getpid()}")
 
 
@@ -150,14 +150,14 @@ def write_chip_save_file(dump: Path, tiles: int) -> Path:
 
 
 def _named(array: str, names: Sequence[str]) -> dict[str, str]:
-    """The elements of an array with what each is shown as."""
+    """The elements of an array, each with its shown name."""
     return {f"{array}.[{number}]": name for number, name in enumerate(names)}
 
 
 def _write_groups(dump: Path, groups: Mapping[str, Mapping[str, str]]) -> Path:
-    """Write the save file: in each group signals by full name, shown as that or by another name.
+    """Write the save file: each group has signals by full name, shown under that or another name.
 
-    What the dump lacks is left out.
+    Signals that the dump lacks are left out.
     """
     from pywellen import Waveform
     from vcd.gtkw import GTKWSave

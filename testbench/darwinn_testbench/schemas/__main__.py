@@ -1,8 +1,13 @@
-"""Write the schemas into a folder, or with ``--check`` fail where other ones are there."""
+"""Write the schemas into a folder, or with ``--digests`` print the SHA-256 of each.
+
+``make release`` writes docs/schemas. Between releases docs/schemas.sha256 shows which commands'
+JSON has changed.
+"""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -14,27 +19,23 @@ from darwinn_testbench.schemas.tables import manifest_schema
 def main() -> int:
     """Do it for the command line."""
     parser = argparse.ArgumentParser(prog="darwinn_testbench.schemas", description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("folder", type=Path)
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--digests", action="store_true")
+    target.add_argument("folder", type=Path, nargs="?")
     given = parser.parse_args()
-    schemas = {command: schema_of(command) for command in COMMANDS} | {
-        "manifest": manifest_schema()
-    }
+    schemas = {command: schema_of(command) for command in COMMANDS}
+    schemas["manifest"] = manifest_schema()
     texts = {
-        given.folder / f"{name}.json": json.dumps(schema, indent=1) + "\n"
-        for name, schema in schemas.items()
+        f"{name}.json": json.dumps(schema, indent=1) + "\n"
+        for name, schema in sorted(schemas.items())
     }
-    if given.check:
-        there = {path: path.read_text() for path in given.folder.glob("*.json")}
-        differing = sorted(
-            str(path) for path in {*there, *texts} if there.get(path) != texts.get(path)
-        )
-        if differing:
-            print(f"not as the types are (`make docs` writes them): {', '.join(differing)}")
-        return int(bool(differing))
+    if given.digests:
+        for name, text in texts.items():
+            print(f"{hashlib.sha256(text.encode()).hexdigest()}  {name}")
+        return 0
     given.folder.mkdir(parents=True, exist_ok=True)
-    for path, text in texts.items():
-        path.write_text(text)
+    for name, text in texts.items():
+        (given.folder / name).write_text(text)
     return 0
 
 

@@ -18,7 +18,7 @@ from whole_chip import INFERENCES, LONGEST, MODEL, RESETS, RESULTS, random_input
 
 SEED = 1
 
-PAGE = Path(__file__).parents[3] / "docs" / "rtl.md"
+PAGE = Path(__file__).parents[3] / "docs" / "rtl-own-test.md"
 
 
 def played(compiled: Path, inferences: int) -> dict[str, list[object]]:
@@ -100,11 +100,11 @@ def test_parts_are_replaced_by_the_factory(tmp_path: Path) -> None:
 
 
 def test_the_test_in_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a sequence and a checker of its own, as docs/rtl.md has it."""
+    """With a sequence and a checker of its own, as docs/rtl-own-test.md has it."""
     require_toolchain()
     from darwinn_testbench.rtl.chip.environment import DESIGN
 
-    chapter = PAGE.read_text().partition("### The whole chip\n")[2].partition("\n#")[0]
+    chapter = PAGE.read_text().partition("## With pyuvm\n")[2].partition("\n#")[0]
     test, how = re.findall(r"```python\n(.*?)```", chapter, re.DOTALL)
     compile(how, str(PAGE), "exec")
     assert 'simulate(DESIGN, "my_test", "MyTest"' in how

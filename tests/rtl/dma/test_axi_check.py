@@ -491,5 +491,5 @@ def test_random_legal_traffic_is_no_violation(seed: int) -> None:
 
 
 def test_the_document_has_the_table() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "rtl.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "rtl-bus.md").read_text()
     assert all(rule.says in page for rule in RULES) and updated(page) == page

@@ -1,4 +1,4 @@
-"""The test of one's own in docs/rtl.md runs as it stands, and with each option named there."""
+"""The cocotb test in docs/rtl-own-test.md runs as it stands, and with each option named there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from harness_runs import design, require_toolchain, run
 
-PAGE = Path(__file__).parents[3] / "docs" / "rtl.md"
+PAGE = Path(__file__).parents[3] / "docs" / "rtl-own-test.md"
 
 
 OWN = """
@@ -30,7 +30,7 @@ def perform(folder: Path, more: str = "", options: str = "", right: bool = True)
     """Run the test of the page, with ``more`` in it and ``options`` of the design; what it says if
     it fails."""
     require_toolchain()
-    chapter = PAGE.read_text().partition("### A test of your own\n")[2].partition("\n#")[0]
+    chapter = PAGE.read_text().partition("## With cocotb alone\n")[2].partition("\n#")[0]
     test, run = re.findall(r"```python\n(.*?)```", chapter, re.DOTALL)
     if not right:
         test = test.replace("got == bytes(range(50))", "got == bytes(50)")

@@ -1,4 +1,4 @@
-"""Cycles that an instruction takes in the RTL's tile, as docs/rtl.md tells them."""
+"""Cycles that an instruction takes in the RTL's tile, as docs/rtl-tile.md gives them."""
 
 from __future__ import annotations
 

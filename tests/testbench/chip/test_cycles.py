@@ -168,7 +168,7 @@ def test_the_page_says_which_goal_is_missed_and_why() -> None:
     assert "goal 5%: missed" in verdict_text(figures)
     text = page(report)
     assert "| one | desk | me | 2.0 |" in text
-    assert "on desk, published times of the two models differ by\n0.30 ms" in text
+    assert "on desk: there the published times of the two models differ\nby 0.30 ms" in text
     assert json.loads(report.to_json())["rows"][0]["error"] == 0.08
 
 

@@ -30,7 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def verified(folder: Path, **options: Any) -> Report[OutputRow]:
-    return verify(folder / "dense_edgetpu.tflite", folder / "dense.tflite", **options)
+    """Without a proof: what is proved needs no further inputs."""
+    asked = {"proof": False, **options}
+    return verify(folder / "dense_edgetpu.tflite", folder / "dense.tflite", **asked)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +51,18 @@ def test_the_more_a_program_does_the_fewer_sets(work: int, sets: int) -> None:
 
 def test_those_that_pass_leave_their_number(folder: Path) -> None:
     report = verified(folder)
-    assert report.verdict is Verdict.PROVED
+    assert report.verdict is Verdict.PASS
     assert [row.run for row in report.rows] == list(range(KINDS))
     assert report.figures["inferences"] == KINDS
     assert report.figures["further_inferences"] == FURTHER_SETS
     assert len(report.figures["dma"]) == 1 + KINDS
     assert f"those of {FURTHER_SETS} further sets of inputs pass as well" in report.message
+
+
+def test_there_are_none_where_all_is_proved(folder: Path) -> None:
+    report = verified(folder, proof=True)
+    assert report.verdict is Verdict.PROVED
+    assert report.figures["further_inferences"] == 0 and "further" not in report.message
 
 
 @pytest.mark.parametrize(
@@ -64,7 +72,7 @@ def test_those_that_pass_leave_their_number(folder: Path) -> None:
 )
 def test_there_are_none_where_somebody_says_which(folder: Path, options: dict[str, Any]) -> None:
     report = verified(folder, **options)
-    assert report.verdict is Verdict.PROVED
+    assert report.verdict is Verdict.PASS
     assert report.figures["further_inferences"] == 0 and "further" not in report.message
 
 
@@ -112,7 +120,7 @@ def test_one_that_fails_is_a_row_with_what_it_was_drawn_from(
     assert "further" not in report.message
     monkeypatch.undo()
     again = verified(folder, seed=seed, runs=1, inputs_kind=(kind,))
-    assert again.verdict is Verdict.PROVED and again.rows[0].origin == row.origin
+    assert again.verdict is Verdict.PASS and again.rows[0].origin == row.origin
 
 
 def test_there_are_none_where_the_others_fail(
@@ -136,6 +144,6 @@ def test_orders_are_tried_with_the_first_sets_alone(
 
     monkeypatch.setattr(check, "check_schedules", tried)
     report = verified(folder, schedules=1)
-    assert report.verdict is Verdict.PROVED
+    assert report.verdict is Verdict.PASS
     assert report.figures["further_inferences"] == FURTHER_SETS
     assert asked == [KINDS]

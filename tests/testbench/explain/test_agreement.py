@@ -174,7 +174,7 @@ def test_with_what_other_models_show(pairs: list[Pair], monkeypatch: pytest.Monk
             patch.setattr(conditions, "OPERATOR_CONDITIONS", table)
             right += pair.right().total()
     print(right)
-    assert _numbers(PAGE.read_text(), "each model by what the others show")[0] == right
+    assert _numbers(PAGE.read_text(), "each model predicted from the others")[0] == right
 
 
 def _numbers(text: str, what: str) -> list[int]:

@@ -53,7 +53,7 @@ def coverage() -> Iterator[str]:
 
 def operator_list() -> Iterator[str]:
     """Lines of the list."""
-    yield "Of the operators that the runtime, version 1.5.1, has:"
+    yield "The reference implements these operators of the runtime, version 1.5.1:"
     yield ""
     yield from coverage()
     yield ""

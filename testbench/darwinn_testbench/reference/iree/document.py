@@ -10,7 +10,7 @@ from darwinn_testbench.reference.iree.blocks import COVERED
 from darwinn_testbench.reference.iree.reference import IMPORTS
 
 _HEADING = "## Operations"
-_NAMES = {0x00: "Core set", 0xE0: "Set of f32, behind the byte E0", 0xE1: "Set of f64, behind E1"}
+_NAMES = {0x00: "Core set", 0xE0: "Set of f32, after the byte E0", 0xE1: "Set of f64, after E1"}
 
 
 def updated(page: str) -> str:
@@ -22,9 +22,10 @@ def updated(page: str) -> str:
 def _operations() -> Iterator[str]:
     yield _HEADING
     yield ""
-    yield "From here on generated from the tables (`make docs`)."
-    yield "Fields in the order of their bytes, in the notation of `darwinn_formats.iree.opcodes`."
-    yield "Operations in brackets are listed, but not executed."
+    yield "The rest of this page is generated from the tables (`make docs`)."
+    yield "Fields are in the order of their bytes. Their notation is that of"
+    yield "`darwinn_formats.iree.opcodes`."
+    yield "Operations in brackets are listed but not executed."
     for prefix, operations in OPERATIONS.items():
         yield ""
         yield f"### {_NAMES[prefix]}"
@@ -53,7 +54,7 @@ def _imports() -> Iterator[str]:
     yield ""
     yield "## Imports"
     yield ""
-    yield "An import with two conventions is that of both versions."
+    yield "If an import has two conventions, each belongs to one version."
     by_name: Mapping[str, list[str]] = _conventions()
     yield ""
     yield "| import | calling convention |"

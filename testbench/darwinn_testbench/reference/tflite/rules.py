@@ -344,7 +344,7 @@ def _rows() -> Iterator[_Row]:
         assumed = rule.assumption or rule.forms
         yield name, shown, _exact(rule), assumed, rounded, rule.terms.value
     others = sorted(set(HOST) - set(RULES))
-    by_host = ("the host does it, as LiteRT", "yes", "", "", Terms.NONE.value)
+    by_host = ("computed on the host, as in LiteRT", "yes", "", "", Terms.NONE.value)
     yield ", ".join(others), *by_host
     both = ", ".join(sorted(set(HOST) & set(RULES)))
     yield f"{both} of plain numbers", *by_host
@@ -354,8 +354,8 @@ def _exact(rule: Rule) -> str:
     if rule.assumption:
         return "no"
     if rule.forms:
-        return "but for the forms assumed"
-    return "but where rules of rounding are open" if rule.open_against else "yes"
+        return "except for assumed forms"
+    return "except where rounding rules are open" if rule.open_against else "yes"
 
 
 def _rounding_rows() -> Iterator[_Row]:

@@ -1,7 +1,7 @@
-"""The agents of an environment as a player of the chip: what the fast player does, they do.
+"""A player of the chip made of an environment's agents: they do the work of the fast player.
 
-Its methods are called in threads (``cocotb.task.bridge``): each lets the simulation go on until it
-is done. So driver and scalar core of the model, which know nothing of cocotb, work on it.
+Its methods run in threads (``cocotb.task.bridge``); the simulation continues until each is done. So
+the model's driver and scalar core, which do not know cocotb, work on it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class AgentPlayer:
         )
 
     def reset(self) -> None:
-        """Reset the chip; what is in memories stays."""
+        """Reset the chip; memories keep their contents."""
         resume(self._reset)()
 
     async def _reset(self) -> None:
@@ -100,7 +100,7 @@ class AgentPlayer:
         self._memory.map(address, place, size)
 
     def take_chunk(self) -> int:
-        """Ask for the next chunk of the instruction queue; its bytes."""
+        """Request the next chunk of the instruction queue; return its size in bytes."""
         offer = Offer("a chunk", "core2queue_chunk", {}, "queue2core_chunk_size")
         self._perform(offer)
         return offer.answer
@@ -131,7 +131,7 @@ class AgentPlayer:
         self._perform(Offer("the output stream", "core2output_word", {"data": word}))
 
     def settle(self) -> None:
-        """Wait until nothing has anything to do."""
+        """Wait until the whole chip is idle."""
         self._perform(Settle())
 
     def _perform(self, item: CoreItem) -> None:
@@ -139,7 +139,7 @@ class AgentPlayer:
         perform(item)
 
     def take_events(self) -> list[tuple[int, int]]:
-        """(kind, index) of what has happened since this was last asked."""
+        """(kind, index) of the events since the last call."""
         taken, self.events = self.events, []
         return taken
 

@@ -1,7 +1,8 @@
-"""Agent of the scalar core's side of a chip: what the core asks of the RTL, one item after another.
+"""Agent of the scalar core's side of a chip: the core's requests to the RTL, one item after
+another.
 
-An item takes as many cycles as the RTL lets it wait, and none besides: what is offered next is
-there in the cycle behind.
+An item takes only the cycles that the RTL lets it wait. The next item is offered in the cycle after
+it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ChipReset(Exception):
 
 
 class CoreItem(uvm_sequence_item):
-    """Something that the scalar core does; ``error`` is why it did not come to an end."""
+    """An action of the scalar core; ``error`` says why it did not end."""
 
     def __init__(self, what: str) -> None:
         super().__init__("core_item")
@@ -42,7 +43,7 @@ class CoreItem(uvm_sequence_item):
 class Offer(CoreItem):
     """Offer ``payload`` on a channel (the common part of its signals' names) until it is taken.
 
-    ``answer`` is what the signal of that name was then.
+    ``answer`` is the value of the signal of that name at that moment.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Descriptor(Offer):
         self._leaves = not fence and tag >= _INTERRUPT_0
 
     async def perform(self, driver: CoreDriver) -> None:
-        """Offer it; what leaves the chip is counted."""
+        """Offer it; count it if it leaves the chip."""
         driver.outputs_issued += self._leaves
         await super().perform(driver)
 
@@ -98,7 +99,7 @@ class Fetch(CoreItem):
 
 
 class Settle(CoreItem):
-    """Wait until no unit has anything to do, and outputs and interrupts have left."""
+    """Wait until all units are idle, and outputs and interrupts have left."""
 
     def __init__(self) -> None:
         super().__init__("units, tiles and outputs to be done")
@@ -119,7 +120,7 @@ class Settle(CoreItem):
 class CoreDriver(uvm_driver):
     """Performs items, and sees every cycle that passes meanwhile.
 
-    ``instructions`` are bytes of the instruction stream that nobody has taken.
+    ``instructions`` are the bytes of the instruction stream that no item has taken.
     """
 
     def build_phase(self) -> None:
@@ -150,7 +151,7 @@ class CoreDriver(uvm_driver):
             self.seq_item_port.item_done()
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Go on to the end of the first cycle in which ``condition()`` is true.
+        """Continue to the end of the first cycle in which ``condition()`` is true.
 
         Raises ``ChipReset``, and ``WaitTimeout`` after ``LONGEST_WAIT`` cycles.
         """
@@ -196,7 +197,7 @@ class CoreAgent(SequencedAgent):
     driver_class = CoreDriver
 
     async def perform(self, item: CoreItem) -> None:
-        """Have an item done; raises what kept it from its end."""
+        """Perform an item; raise the error that kept it from its end."""
         await OneItem(item).start(self.sequencer)
         if item.error is not None:
             raise item.error

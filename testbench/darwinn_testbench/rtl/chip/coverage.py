@@ -1,4 +1,5 @@
-"""Functional coverage of a chip in RTL: what its driver does, behind what, and when."""
+"""Functional coverage of a chip in RTL: each step of its driver, the step before it, and the
+moment."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from cocotb_coverage.coverage import CoverCross, CoverPoint, coverage_db, covera
 
 
 class Act(Enum):
-    """Something that a driver does."""
+    """A step of a driver."""
 
     OPEN = "open"
     LOAD = "load parameters"
@@ -20,7 +21,7 @@ class Act(Enum):
 
 
 class Moment(Enum):
-    """What the chip does when the driver begins."""
+    """The chip's state when the driver begins a step."""
 
     IDLE = "idle"
     LOADING = "loading parameters"
@@ -37,18 +38,19 @@ FOLLOWERS: dict[Act, frozenset[Act]] = {
     Act.CLOSE: frozenset({Act.OPEN, Act.RESET}),
     Act.RESET: frozenset({Act.OPEN}),
 }
-"""What may follow on what: nothing is inferred before parameters are loaded."""
+"""The steps that may follow each step: no inference before parameters are loaded."""
 
 UNDER_WAY = {
     Act.LOAD: Moment.LOADING,
     Act.INFER: Moment.INFERRING,
     Act.INFER_TWO: Moment.TWO_QUEUED,
 }
-"""Moments at which a reset breaks something off."""
+"""Moments at which a reset interrupts work."""
 
 
 def steps() -> Iterator[tuple[Act, Act, Moment]]:
-    """Every step: what was before, what comes, and when; a reset may come while it works."""
+    """Every step: the one before it, the step, and the moment; a reset may come while the chip
+    works."""
     for before, followers in FOLLOWERS.items():
         for act in Act:
             if act in followers:

@@ -1,4 +1,4 @@
-"""Executables on the RTL: the model's scalar core with everything that moves data in Verilog.
+"""Executables on the RTL: the model's scalar core, with all units that move data in SystemVerilog.
 
 The scalar core executes its own instructions in the kernels of the model. Each instruction of a
 unit or tile, and each descriptor, goes to the RTL in program order; scalar fences wait there.
@@ -66,11 +66,12 @@ class RtlRun(ProgramRun):
         super().take(chunk)
 
     def waiting(self) -> tuple[str, ...]:
-        """Whatever is left when the core has halted ends, or the RTL says what is stuck."""
+        """Nothing: work that is left when the core halts ends, or the RTL reports the units that
+        are stuck."""
         return ()
 
     def turn(self) -> Turn:
-        """Run the scalar core up to what the RTL has to take."""
+        """Run the scalar core up to the next item for the RTL."""
         reason = self._run_core()
         self._host.take_events()
         if reason == scalar_core.SPENT:
@@ -89,7 +90,8 @@ class RtlRun(ProgramRun):
         return Turn.HALTED
 
     def _run_core(self) -> int:
-        """Let the scalar core go on: it sees scalar memory as the units left it, and they as it."""
+        """Let the scalar core continue: it sees scalar memory as the units left it, and they as the
+        core left it."""
         core = self.core
         core["work_limit"] = self.device.work_limit
         core["memory"][:] = self._player.scalar_memory
@@ -99,7 +101,7 @@ class RtlRun(ProgramRun):
         return reason
 
     def _take(self) -> None:
-        """Give the RTL what the scalar core hands over."""
+        """Give the RTL the item that the scalar core hands over."""
         handed = self.core["handed"]
         kind = Handover(int(handed["kind"]))
         if kind is Handover.DESCRIPTOR:
@@ -127,7 +129,7 @@ class RtlRun(ProgramRun):
 
     def statistics(self) -> dict[str, int]:
         """Counts of the run; ``rtl_cycles`` is the time in the RTL, from the fetch of the first
-        chunk until nothing has anything to do."""
+        chunk until the chip is idle."""
         return {
             "scalar_bundles": int(self.core["steps"]),
             "ring_rows": self._player.rows - self._rows,
@@ -245,7 +247,8 @@ def check_assumptions(program: LoweredProgram) -> None:
 
 
 def check_tiles(program: LoweredProgram, tiles: int) -> None:
-    """Refuse what moves data on tiles from number ``tiles`` on; fences there count as reached."""
+    """Refuse instructions that move data on tiles from number ``tiles`` on; fences there count as
+    reached."""
     absent = (1 << chip.TILES) - (1 << tiles)
     for number, chunk in enumerate(program.chunks):
         for opcode, columns in chunk.columns.items():

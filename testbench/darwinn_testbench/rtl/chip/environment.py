@@ -1,7 +1,7 @@
 """The pyuvm environment of the whole chip, from its registers to its tiles.
 
 Every part is made by the factory: a test replaces a sequence, a checker or a monitor by
-``uvm_factory().set_type_override_by_type`` before it is built (docs/rtl.md, "Your own test").
+``uvm_factory().set_type_override_by_type`` before it is built (docs/rtl-own-test.md, "With pyuvm").
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ChipEnvironment(uvm_env):
         self._rows = Subscriber("rows", self, self._row)
 
     def connect_phase(self) -> None:
-        """Connect the monitors to who listens."""
+        """Connect the monitors to their listeners."""
         host, board = self.host, self.scoreboard
         host.submitted.connect(board.submitted.analysis_export)
         host.done.connect(board.done.analysis_export)
@@ -80,7 +80,8 @@ class ChipEnvironment(uvm_env):
         self.host.player.rows += 1
 
     async def do(self, kind: type[HostSequence], **settings: Any) -> Any:
-        """Do a sequence of the host, made by the factory, with these settings; it, when done."""
+        """Run a sequence of the host, made by the factory, with these settings; return it when it
+        is done."""
         return await perform(self.host, kind, **settings)
 
 

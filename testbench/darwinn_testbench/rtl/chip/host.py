@@ -1,7 +1,7 @@
 """The host's side of a chip in RTL: registers by its bus, descriptors by its DMA engine.
 
-Beside the RTL's registers stand those of the model, which say what they must be: after each program
-both are compared, and with them the interrupt lines and the status block.
+The model's registers run beside the RTL's and give the expected values. After each program both are
+compared, and so are the interrupt lines and the status block.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _STATUS_BLOCK = register("instruction_queue_control").field("status_block_enable
 
 
 class Player(Protocol):
-    """What plays a chip in RTL: ``player.ChipPlayer``, or the agents of a pyuvm environment.
+    """A player of a chip in RTL: ``player.ChipPlayer``, or the agents of a pyuvm environment.
 
     Every method may raise ``RtlTimeout`` and ``RtlFailure``.
     """
 
     def reset(self) -> None:
-        """Reset the chip; what is in memories stays."""
+        """Reset the chip; memories keep their contents."""
 
     def write_register(self, offset: int, value: int) -> None:
         """Write a register of 64 bits, as the host does."""
@@ -63,7 +63,7 @@ class Player(Protocol):
         """Let bytes of this process be those from a bus address on."""
 
     def take_chunk(self) -> int:
-        """Ask for the next chunk of the instruction queue; its bytes."""
+        """Request the next chunk of the instruction queue; return its size in bytes."""
 
     def fetch(self, size: int) -> bytes:
         """The next bytes of the instruction stream."""
@@ -78,10 +78,10 @@ class Player(Protocol):
         """Send a word of the scalar core to the host."""
 
     def settle(self) -> None:
-        """Wait until no unit has anything to do, and outputs and interrupts have left."""
+        """Wait until all units are idle, and outputs and interrupts have left."""
 
     def take_events(self) -> list[tuple[int, int]]:
-        """(kind, index) of what has happened since this was last asked."""
+        """(kind, index) of the events since the last call."""
 
     @property
     def cycle(self) -> int:
@@ -112,12 +112,12 @@ class RtlRegisters(RegisterFile):
         self.player.reset()
 
     def read(self, offset: int, width: int = 64) -> int:
-        """What the RTL answers; raises ``RegisterFault`` where the model does."""
+        """The RTL's value; raises ``RegisterFault`` if the model does."""
         super().read(offset, width)
         return self.player.read_register(offset)
 
     def write(self, offset: int, value: int, width: int = 64) -> None:
-        """Write the RTL's and the model's; raises ``RegisterFault`` where the model does."""
+        """Write the RTL's and the model's; raises ``RegisterFault`` if the model does."""
         if offset == register("instruction_queue_tail").offset:
             self._doorbell()
         super().write(offset, value, width)
@@ -149,7 +149,7 @@ class RtlHost(HostInterface):
         return RtlRegisters(played, self.map_memory)
 
     def clear(self) -> None:
-        """Nothing is in flight any more."""
+        """Note that nothing is in flight any more."""
         super().clear()
         self._lines = 0
         self._issued = []
@@ -198,7 +198,7 @@ class RtlHost(HostInterface):
         return self.chunk
 
     def chunk_done(self) -> None:
-        """Expect what the RTL does when it has a chunk, the status block aside."""
+        """Expect the RTL's effects of a fetched chunk, except the status block."""
         size = self.registers.get("instruction_queue_size")
         head = (self.registers.get("instruction_queue_completed_head") + 1) % size
         self.registers.set("instruction_queue_completed_head", head)
@@ -256,7 +256,7 @@ class RtlHost(HostInterface):
 
 
 def _runs(views: Iterator[NDArray[np.uint8]]) -> list[tuple[int, int]]:
-    """Place in this process and size of each run of bytes; runs that meet become one."""
+    """Place in this process and size of each run of bytes; adjacent runs become one."""
     runs: list[tuple[int, int]] = []
     for view in views:
         place, size = view.ctypes.data, view.size

@@ -1,8 +1,8 @@
-"""Agent of the host: a driver as ``darwinn_sim.host.driver`` has it, and sequences of what it does.
+"""Agent of the host: the driver of ``darwinn_sim.host.driver``, and sequences of its actions.
 
-A sequence works on the chip by ``agent.call``, which runs a method of the driver in a thread while
-the simulation goes on: every register access goes over the bus. One call at a time; what waits for
-the chip waits for its interrupt lines.
+A sequence uses ``agent.call``, which runs a method of the driver in a thread while the simulation
+continues; every register access goes over the bus. Only one call runs at a time. A call that waits
+for the chip waits for its interrupt lines.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _R = TypeVar("_R")
 Inputs = Mapping[str, bytes]
 
 LONGEST_PROGRAM = 1 << 22
-"""Bound of the wait for a program's end, in cycles. The waits of the core within it are shorter:
-they end a program that stands still."""
+"""Bound of the wait for a program's end, in cycles. The core's waits within a program are shorter,
+and end a program that stands still."""
 
 
 class _SimulatedHost(RtlHost):
@@ -66,7 +66,7 @@ class HostSequencer(uvm_sequencer):
 
 
 class HostAgent(uvm_agent):
-    """The host, and the model of the scalar core that works on what the host has queued.
+    """The host, and the model of the scalar core that runs the host's queue.
 
     ``done`` announces each program that ends (its statistics), before the next one begins;
     ``submitted`` each that is queued (its executable and its inputs), ``resets`` each reset.
@@ -98,12 +98,13 @@ class HostAgent(uvm_agent):
         self.power_up()
 
     def check_memory(self) -> None:
-        """Raise ``MemoryFault`` if the chip has written around the buffers of what is queued."""
+        """Raise ``MemoryFault`` if the chip has written around the buffers of the queued
+        programs."""
         for request in self._requests:
             request.check_guards()
 
     def power_up(self) -> None:
-        """Forget all that was: a new host, with nothing in its memory."""
+        """Begin as a new host with empty memory."""
         memory = HostMemory()
         host = _SimulatedHost(memory, self.player)
         driver = Driver(host, memory, seed=self.seed)
@@ -118,7 +119,7 @@ class HostAgent(uvm_agent):
         return len(self._programs)
 
     async def call(self, work: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Do something that accesses the chip, when nobody else of the host does."""
+        """Run a call that accesses the chip, when no other call of the host runs."""
         async with self._lock:
             result: _R = await bridge(work)(*args, **kwargs)
             return result
@@ -160,7 +161,7 @@ class HostAgent(uvm_agent):
         return bool(request.done)
 
     async def run_phase(self) -> None:
-        """Work on what is queued, for ever."""
+        """Run the queued programs, for ever."""
         while True:
             self._queued.clear()
             if not self._programs:
@@ -199,7 +200,7 @@ class HostAgent(uvm_agent):
 
 
 class HostSequence(uvm_sequence):
-    """Something that a host does."""
+    """An action of a host."""
 
     @property
     def agent(self) -> HostAgent:
@@ -208,12 +209,13 @@ class HostSequence(uvm_sequence):
         return agent
 
     async def do(self, kind: type[HostSequence], **settings: Any) -> Any:
-        """Do another sequence in the course of this; it, when it is done."""
+        """Run another sequence within this one; return it when it is done."""
         return await perform(self.agent, kind, **settings)
 
 
 async def perform(agent: HostAgent, kind: type[HostSequence], **settings: Any) -> Any:
-    """Make a sequence by the factory, give it its settings, and do it; it, when it is done."""
+    """Make a sequence by the factory, give it its settings, and run it; return it when it is
+    done."""
     sequence = kind.create(kind.__name__)
     for name, value in settings.items():
         setattr(sequence, name, value)
@@ -230,7 +232,7 @@ class OpenDevice(HostSequence):
 
 
 class CloseDevice(HostSequence):
-    """Stop the chip, and take everything back."""
+    """Stop the chip, and free everything."""
 
     async def body(self) -> None:
         """Do it."""
@@ -272,9 +274,9 @@ class InferTwo(HostSequence):
 
 
 class ResetDevice(HostSequence):
-    """Reset the chip ``cycles`` from now on, whatever it does; the host begins anew.
+    """Reset the chip in ``cycles`` cycles, whatever it does then; the host begins anew.
 
-    ``queued`` are the programs that had not ended then.
+    ``queued`` are the programs that had not ended.
     """
 
     cycles = 1

@@ -48,7 +48,8 @@ class RingMonitor(uvm_monitor):
 
 @dataclass(frozen=True)
 class UnitWorked:
-    """A unit of a tile (``TileFence.wait_idle`` numbers them) had work from a cycle to another."""
+    """A unit of a tile (numbered as in ``TileFence.wait_idle``) worked from one cycle to
+    another."""
 
     tile: int
     unit: int
@@ -57,7 +58,7 @@ class UnitWorked:
 
 
 class TileMonitor(uvm_monitor):
-    """Announces on ``work`` what the units of tile ``number`` do."""
+    """Announces on ``work`` when the units of tile ``number`` work."""
 
     number = 0
 
@@ -78,7 +79,7 @@ class TileMonitor(uvm_monitor):
 
 
 class TileMonitors(uvm_component):
-    """A monitor for each tile, woken when something changes in it."""
+    """A monitor for each tile; it wakes when something changes in the tile."""
 
     def build_phase(self) -> None:
         """Create them."""
@@ -105,7 +106,7 @@ class TileMonitors(uvm_component):
 
 
 class FailureMonitor(uvm_monitor):
-    """Tells ``told`` of every access of the chip that host memory answers with an error."""
+    """Reports to ``told`` every access of the chip that host memory answers with an error."""
 
     def build_phase(self) -> None:
         """Nobody is told."""

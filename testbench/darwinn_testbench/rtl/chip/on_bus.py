@@ -1,9 +1,9 @@
-"""A chip in RTL for whoever stands at the other end of the bus: another driver, a recorded session.
+"""A chip in RTL for a host at the other end of the bus: another driver, or a recorded session.
 
-Its memory is not in this process, or not in place: every word that the RTL reads or writes is asked
-for, and goes through the page table that the driver has set up. Bus addresses of the RTL have 40
-bits, those of a host up to 64; so the RTL is given others, which stand for device addresses:
-extended ones in the window, simple ones behind it.
+The host's memory is not in this process, or not in place. So each word that the RTL reads or writes
+is a request to the host, through the page table that the driver has set up. Bus addresses of the
+RTL have 40 bits, those of a host up to 64. So the RTL gets other addresses, which stand for device
+addresses: extended ones in the window, simple ones after it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _TABLE = register("page_table")
 
 
 class _Registers(RtlRegisters):
-    """The RTL's page table leads to where it asks for simple addresses; the host sees its own."""
+    """The RTL's page table maps simple addresses to the RTL's own bus addresses; the host sees its
+    own table."""
 
     def read(self, offset: int, width: int = 64) -> int:
         """What the RTL answers, but for the page table."""
@@ -51,7 +52,7 @@ class _Registers(RtlRegisters):
 
 
 class BusRtlHost(RtlHost):
-    """The host's side of an RTL chip whose host is anywhere."""
+    """The host's side of an RTL chip whose host is elsewhere."""
 
     played: ChipPlayer
 
@@ -63,7 +64,7 @@ class BusRtlHost(RtlHost):
         super().__init__(memory, played, lambda message: interrupt(message.vector))
 
     def map_memory(self) -> None:
-        """Let the RTL ask for every word."""
+        """Let the RTL request every word."""
         self.played.unmap_all()
         self.played.map_elsewhere(self._read, self._write)
 
@@ -78,7 +79,7 @@ class BusRtlHost(RtlHost):
         return self.mmu.translate(device_address, 1)[0].address
 
     def _read(self, address: int, size: int) -> bytes | None:
-        """A word; bytes of it that the host does not give are 0, if it gives any."""
+        """A word; bytes that the host does not give are 0, if it gives any."""
         try:
             return self.memory.read(self._place(address), size).tobytes()
         except SimulationError as error:
@@ -112,7 +113,7 @@ class BusRtlHost(RtlHost):
         return True
 
     def take_events(self) -> None:
-        """As any host of the RTL; raises what the host's memory has raised, too."""
+        """Like any host of the RTL; also raises the errors of the host's memory."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed

@@ -1,7 +1,8 @@
 """The whole chip in RTL, in this process: instructions and descriptors for it, and waits.
 
-The chip is a shared library that Verilator builds (``chip_player.sv`` with its C++ side). Host
-memory is what Python maps, in place; every wait ends when nothing has moved for ``STANDSTILL``.
+The chip is a shared library that Verilator builds (``chip_player.sv`` with its C++ side). It works
+directly in the host memory that Python maps. Every wait ends when nothing has moved for
+``STANDSTILL`` cycles.
 """
 
 from __future__ import annotations
@@ -28,35 +29,37 @@ from darwinn_testbench.rtl.line_coverage import keep_library_counts
 from darwinn_testbench.rtl.waves import kept_waves, unfinished, write_chip_save_file
 
 STALLS: Final = "STALLS"
-"""What the preprocessor knows of a build that can be held back at random."""
+"""Preprocessor symbol of a build with random stalls."""
 
 TILE_MODELS: Final = "TILE_MODELS"
-"""What it knows of a build in which each tile is a simulation of its own (``tile_models.sv``)."""
+"""Preprocessor symbol of a build in which each tile is a simulation of its own
+(``tile_models.sv``)."""
 
 STANDSTILL = 1 << 18
-"""Cycles in which no flag, row, transfer or idle bit changes, after which a wait is given up; the
-longest that a single instruction works without a sign is a small part of it."""
+"""A wait is given up after so many cycles in which no flag, row, transfer or idle bit changes. No
+single instruction works nearly as long without such a change."""
 
 LAST_EVENTS: Final = 12
-"""How many of the last things handed over a time-out shows."""
+"""How many of the latest hand-overs a time-out shows."""
 
 SHOWN_TILES: Final = 4
 """How many waiting tiles a time-out shows."""
 
 STALLED_ROW_CYCLES: Final = 256
-"""Cycles of a row on the ring in such a build: wide-to-narrow, held back, takes some 90 for one and
-must be through before the next one lands (docs/chip-facts.md, "Ring bus")."""
+"""Cycles of a row on the ring in a build with stalls. Wide-to-narrow, when stalled, takes some 90
+cycles for a row, and must have finished it before the next one lands (docs/chip-facts.md, "Ring
+bus")."""
 
 LINES, REFUSED, MEMORY_ERROR = range(3)
-"""Kinds of events: the interrupt lines have changed to what the index says (bits 0 to 3 the host's,
-4 the instruction queue, 5 fatal errors), a descriptor was refused, host memory answered badly."""
+"""Kinds of events: the interrupt lines have changed to the index (bits 0 to 3 the host's, 4 the
+instruction queue, 5 fatal errors); a descriptor was refused; host memory answered with an error."""
 
 _DONE, _TIMED_OUT, _ASSERTION, _INTERRUPTED, _REFUSED_BY_BUS = range(5)
 _SCALAR_UNITS = 4
 
 
 _numbers = count()
-"""Chips of this process that write waves nobody chose a file for."""
+"""Numbers for chips of this process that write waves to no file of the caller's choice."""
 
 
 def design(
@@ -79,7 +82,7 @@ def design(
 
 
 class RtlTimeout(SimulationError):
-    """Nothing moves any more in the RTL; the message says what was waited for, and how it is."""
+    """Nothing moves any more in the RTL; the message names the awaited event and the state."""
 
 
 class RtlFailure(SimulationError):
@@ -122,7 +125,7 @@ WRITE_ELSEWHERE = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_uint8),
     ctypes.c_uint32,
 )
-"""Takes bytes there, those with a bit in the last argument; 1 if nobody does."""
+"""Writes the bytes there that have a bit in the last argument; 1 if the address has no memory."""
 
 
 @cache
@@ -170,7 +173,7 @@ def _library(chosen: Design) -> ctypes.CDLL:
 
 
 class ChipPlayer:
-    """A chip in RTL after reset; what is not reset is random, from ``seed``.
+    """A chip in RTL after reset; state without a reset is random, from ``seed``.
 
     A design with waves writes them to ``waves``, an FST, with a file of groups beside it. One with
     stalls is held back at random from ``stall_seed``: host memory, the ring, what the scalar core
@@ -224,17 +227,17 @@ class ChipPlayer:
         return view
 
     def close(self) -> None:
-        """Give back the memory of the simulation; nothing else may be called afterwards."""
+        """Free the memory of the simulation; call nothing else afterwards."""
         self._finalizer()
 
     def reset(self) -> None:
-        """Reset the chip; what is in memories stays."""
+        """Reset the chip; memories keep their contents."""
         self._library.chip_reset(self._chip)
         self._last.clear()
 
     @property
     def idle(self) -> bool:
-        """No unit of the scalar core and no tile has anything to do; outputs aside."""
+        """Whether all units of the scalar core and all tiles are idle, apart from outputs."""
         units = (1 << _SCALAR_UNITS) - 1
         tiles = (1 << self.tiles) - 1
         status = self._library.chip_status(self._chip).contents
@@ -272,10 +275,11 @@ class ChipPlayer:
         read: Callable[[int, int], bytes | None],
         write: Callable[[int, bytes, int], bool],
     ) -> None:
-        """Let these answer for what is not mapped, until :meth:`unmap_all`.
+        """Let these functions answer for unmapped memory, until :meth:`unmap_all`.
 
-        ``read`` takes a bus address and a size, and gives None where nothing is; ``write`` takes an
-        address, bytes, and a bit for each that is to be written, and says whether it was.
+        ``read`` takes a bus address and a size, and returns None if there is no memory. ``write``
+        takes an address, bytes, and a bit for each byte to write, and returns whether it wrote
+        them.
         """
 
         def give(address: int, size: int, target: Any) -> int:
@@ -312,7 +316,7 @@ class ChipPlayer:
         return value.value
 
     def take_chunk(self) -> int:
-        """Ask for the next chunk of the instruction queue; its bytes."""
+        """Request the next chunk of the instruction queue; return its size in bytes."""
         self._note("asked for a chunk")
         size = ctypes.c_uint32()
         self._check(
@@ -357,17 +361,17 @@ class ChipPlayer:
         return target.raw
 
     def settle(self) -> None:
-        """Wait until no unit has anything to do, and outputs and interrupts have left."""
+        """Wait until all units are idle, and outputs and interrupts have left."""
         self._check(
             self._library.chip_settle(self._chip, STANDSTILL), "units, tiles and outputs to be done"
         )
 
     def run(self, cycles: int) -> None:
-        """Go on for so many cycles, whatever happens in them."""
+        """Run for so many cycles, whatever happens in them."""
         self._check(self._library.chip_run(self._chip, cycles), "cycles to pass")
 
     def take_events(self) -> list[tuple[int, int]]:
-        """(kind, index) of what has happened since this was last asked."""
+        """(kind, index) of the events since the last call."""
         events = ctypes.POINTER(_Event)()
         count = self._library.chip_events(self._chip, ctypes.byref(events))
         taken = [(int(events[k].kind), int(events[k].index)) for k in range(count)]
@@ -395,7 +399,7 @@ class ChipPlayer:
             raise RtlTimeout("\n  ".join(lines))
 
     def _state(self) -> Iterator[str]:
-        """What is not idle, and the sync flags around it."""
+        """The units that are not idle, with their sync flags."""
         status = self._library.chip_status(self._chip).contents
         yield f"transfers: {status.started} begun, {status.completed} completed"
         busy = _clear_bits(status.units_idle, SCALAR_UNIT_NAMES)
@@ -412,7 +416,7 @@ class ChipPlayer:
 
 
 def _close(opened: ctypes.CDLL, handle: int, closed: Design, dump: Path | None) -> None:
-    """Keep what a chip has counted and written, and give its memory back."""
+    """Keep a chip's coverage counts and waves, and free its memory."""
     if closed.coverage:
         keep_library_counts(partial(opened.chip_write_coverage, handle), closed.top)
     opened.chip_close(handle)

@@ -1,8 +1,8 @@
-"""What a chip in RTL must do, row by row: the model, run beside it on the same inputs.
+"""The expected behaviour of a chip in RTL, row by row: the model, run beside it on the same inputs.
 
-The model sends one row on the ring at a time, when nothing else can go on; so every row can be seen
-on its way. In which order a receiver sees its rows is decided by the program (turns and flags), in
-which order different receivers see theirs is not.
+The model sends one row on the ring at a time, when nothing else can move, so every row can be
+recorded. The program (turns and flags) fixes the order in which one receiver sees its rows, but no
+order between receivers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ OUTFEED = chip.TILES
 
 
 class Receiver(NamedTuple):
-    """Who takes rows from the ring: a tile's consumer of channel 0 (A) or 1 (B), or the outfeed."""
+    """A receiver of rows: a tile's consumer of channel 0 (A) or 1 (B), or the outfeed."""
 
     tile: int
     channel: int = 0
 
     def __str__(self) -> str:
-        """The receiver for a person to read."""
+        """The receiver in words."""
         return "outfeed" if self.tile == OUTFEED else f"tile {self.tile}, channel {self.channel}"
 
 
@@ -44,16 +44,16 @@ RECEIVERS = (
 
 
 class ModelRow(NamedTuple):
-    """Bytes of a row on the ring, and which of them follow from what programs have written.
+    """Bytes of a row on the ring, and a mark for those that programs have written.
 
-    The others may be anything, such as what is behind the last input in a buffer after power-up.
+    The others can be anything, such as a buffer's power-up contents after the last input.
     """
 
     data: NDArray[np.uint8]
     known: NDArray[np.bool_]
 
     def difference(self, found: bytes) -> str:
-        """What differs in a row that was seen elsewhere; empty if nothing does."""
+        """The difference to a row seen elsewhere, in words; empty if there is none."""
         if len(found) != self.data.size:
             return f"{len(found) // 4} words, of the model {self.data.size // 4}"
         places = np.flatnonzero((np.frombuffer(found, np.uint8) != self.data) & self.known)
@@ -65,9 +65,8 @@ class ModelRow(NamedTuple):
 
 @dataclass
 class Expected:
-    """What comes of a program: its ``outputs`` by layer, the ``rows`` of each receiver in order,
-    and the sync flags at its end, of tiles (shape (tiles, flags)) and of the scalar core.
-    """
+    """The results of a program: its ``outputs`` by layer, the ``rows`` of each receiver in order,
+    and the sync flags at its end, of tiles (shape (tiles, flags)) and of the scalar core."""
 
     outputs: Mapping[str, bytes] = field(default_factory=dict)
     rows: dict[Receiver, list[ModelRow]] = field(default_factory=dict)
@@ -85,7 +84,7 @@ class _RecordedRun(ProgramRun):
         self._ends = self._queue_ends()
 
     def turn(self) -> Turn:
-        """Go on for so short a time that at most one row is sent."""
+        """Run for so short a time that at most one row is sent."""
         turn = super().turn()
         sent = int(self.core["rows_sent"])
         if sent != self._sent:
@@ -119,7 +118,7 @@ class _RecordedRun(ProgramRun):
 
 
 class _RecordingEngine(ModelEngine):
-    """The model's kernels, with the run that went last."""
+    """The model's kernels, with the latest run."""
 
     last: _RecordedRun
 
@@ -143,8 +142,8 @@ class ChipReference:
         self._accelerator = Accelerator(strict=True, seed=seed, engine=self._engine)
 
     def run(self, executable: Executable, inputs: Mapping[str, bytes]) -> Expected:
-        """What ``executable`` does next; raises as ``Accelerator.run``, and ``UninitialisedRead``
-        for a program that decides something by what nothing has written."""
+        """Run ``executable`` next. Raises as ``Accelerator.run``, and ``UninitialisedRead`` for a
+        program whose decisions depend on bytes that were never written."""
         result = self._accelerator.run(executable, inputs)
         device = self._accelerator.chip
         return Expected(

@@ -35,7 +35,7 @@ class ChipScoreboard(uvm_component):
     """
 
     def build_phase(self) -> None:
-        """Nothing is expected."""
+        """Expect nothing."""
         self.bench: Bench = ConfigDB().get(self, "", "BENCH")
         self.submitted = Subscriber("submitted", self, self._submitted)
         self.carried = Subscriber("carried", self, self.carried_row)
@@ -49,7 +49,7 @@ class ChipScoreboard(uvm_component):
         self.forget()
 
     def forget(self) -> None:
-        """The chip has been reset: nothing is under way, and nothing is in its memories."""
+        """Note a reset of the chip: nothing is pending, and its memories are empty."""
         self._reference = ChipReference(self.bench.seed)
         self._expected: deque[Expected] = deque()
         self._arrived: dict[Receiver, int] = {}
@@ -90,7 +90,7 @@ class ChipScoreboard(uvm_component):
         self.worked.add((event.tile, event.unit))
 
     def _ended(self, _: Mapping[str, int]) -> None:
-        """Everything has arrived, and the sync flags are the model's."""
+        """Check that everything has arrived, and that the sync flags are the model's."""
         expected = self._expected.popleft()
         for receiver, rows in expected.rows.items():
             found = self._arrived.get(receiver, 0)
@@ -123,8 +123,8 @@ def _require(condition: bool, what: str) -> None:
 class InterruptScoreboard(uvm_component):
     """Checks the interrupt lines against what the chip raises and what the host has enabled.
 
-    A line of the host is up in the cycle behind its interrupt if it is enabled; none that is
-    masked ever is, and none goes up without an interrupt. ``raised`` counts interrupts by number.
+    An enabled line of the host is up in the cycle after its interrupt. A masked line is never up,
+    and no line goes up without an interrupt. ``raised`` counts interrupts by number.
     """
 
     def build_phase(self) -> None:
@@ -170,7 +170,8 @@ class InterruptScoreboard(uvm_component):
         _require(not level.lines >> _FATAL_LINE, "the line of fatal errors is up")
 
     async def _is_enabled(self, number: int) -> None:
-        """The host may enable a line whose status is set, and hears of its own write later."""
+        """Check that the host has enabled a line that is up; a write of the host that enables it is
+        seen only after its access."""
         await ClockCycles(self.bench.clk, _LONGEST_ACCESS)
         if not self.bench.in_reset and self._lines >> number & 1:
             _require(bool(self._enabled >> number & 1), f"line {number} is up, but masked")

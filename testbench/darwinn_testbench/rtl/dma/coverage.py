@@ -1,4 +1,4 @@
-"""Functional coverage of the DMA engine: which kinds of descriptors went through, crossed."""
+"""Functional coverage of the DMA engine: the kinds of descriptors that ran, crossed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sample_transfer(sample: TransferSample) -> None:
 
 
 OUTCOMES = ("STARTED", "MALFORMED", "LENGTH_0", "INBOUND_FAULT", "EXTENDED_FAULT")
-"""Names of what can become of a descriptor."""
+"""Names of the outcomes of a descriptor."""
 
 
 @coverage_section(
@@ -76,7 +76,7 @@ def missing_transfers() -> list[TransferSample]:
 
 
 ITEMS = ("dma.transfer", "dma.outcome", "dma.tag", "dma.fence")
-"""Coverage items whose bins must all be hit; the cross contains the points that it is made of."""
+"""Coverage items whose bins must all be hit; the cross includes its points."""
 
 
 def bins() -> dict[str, dict[str, int]]:

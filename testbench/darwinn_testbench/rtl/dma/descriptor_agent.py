@@ -1,4 +1,4 @@
-"""Agent of the descriptor port: the scalar core's place."""
+"""Agent of the descriptor port: it stands in for the scalar core."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DescriptorItem(uvm_sequence_item):
 
 
 class DescriptorDriver(uvm_driver):
-    """Offers one descriptor after another; gives up the one on offer when reset comes."""
+    """Offers one descriptor after another; a reset withdraws the one on offer."""
 
     def build_phase(self) -> None:
         """Nothing is on offer."""

@@ -1,8 +1,7 @@
-"""What descriptors mean, in as few words as possible: the model that the scoreboard compares with.
+"""The meaning of descriptors, as briefly as possible: the model that the scoreboard compares with.
 
-It performs one descriptor after another, at once and completely. Everything that the DMA engine
-does besides (bursts, order between streams, time) must not be visible in the bytes. Facts:
-docs/rtl.md, section "Descriptors".
+It performs one descriptor after another, at once and completely. Bursts, order between streams and
+time must not be visible in the bytes. Facts: docs/rtl-dma.md, section "Descriptors".
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ READ_TAGS = (DescriptorTag.INSTRUCTIONS, DescriptorTag.INPUT, DescriptorTag.PARA
 
 
 class Outcome(IntEnum):
-    """What becomes of a descriptor; the values are those of ``dma_pkg::outcome_e``."""
+    """The outcome of a descriptor; the values are those of ``dma_pkg::outcome_e``."""
 
     STARTED = 0
     MALFORMED = 1
@@ -54,7 +53,7 @@ class Descriptor:
         )
 
     def __str__(self) -> str:
-        """The entry for a person to read."""
+        """The entry in words."""
         what = "fence" if self.fence else f"tag {self.tag}"
         return f"{what} address {self.address:#x} size {self.size}"
 
@@ -67,7 +66,7 @@ class Window:
     size: int
 
     def outcome(self, descriptor: Descriptor) -> Outcome:
-        """What becomes of ``descriptor``."""
+        """The outcome of ``descriptor``."""
         has_range = descriptor.address or descriptor.size
         if not descriptor.is_data:
             known = not descriptor.tag if descriptor.fence else descriptor.is_interrupt
@@ -96,8 +95,7 @@ class Performed:
 
 @dataclass
 class Pieces:
-    """Memory of which only some is there: bytes by the address at which each piece begins. What is
-    read or written lies in one of them."""
+    """Sparse memory: pieces of bytes by their first address. Every access lies in one piece."""
 
     pieces: dict[int, bytearray]
 
@@ -122,7 +120,7 @@ _Memory = TypeVar("_Memory", bytearray, Pieces)
 
 @dataclass
 class DescriptorModel(Generic[_Memory]):
-    """Host memory, and what the descriptors so far have done.
+    """Host memory after the descriptors so far.
 
     Args:
         memory: host memory from bus address 0 on, changed in place.
@@ -224,8 +222,8 @@ class DescriptorModel(Generic[_Memory]):
         }
 
     def error_descriptor(self) -> dict[str, int]:
-        """Value of the register with the last descriptor that had an error, counted since reset;
-        empty if several had one, since their order in time decides."""
+        """Value of the register with the number of the last bad descriptor since reset; empty if
+        several were bad, because their order in time decides."""
         failed = [
             done.index
             for done in self.performed

@@ -85,14 +85,14 @@ class DmaEnvironment(uvm_env):
         return self.registers_agent.model
 
     async def reset(self) -> None:
-        """Reset the design and everything that remembers what it did."""
+        """Reset the design and the parts that keep its history."""
         self.scoreboard.forget()
         self.source.pending.clear()
         await self.bench.reset()
         self.registers.reset()
 
     async def prepare(self, program: DescriptorProgram) -> None:
-        """Reset, and put everything in place that ``program`` needs but its descriptors."""
+        """Reset, and prepare everything for ``program`` except its descriptors."""
         await self.reset()
         self.memory.data[:] = program.memory
         self.memory.bad_words = program.bad_words

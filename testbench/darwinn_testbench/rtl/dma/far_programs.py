@@ -1,8 +1,8 @@
 """Random workloads that reach all of host memory: pieces of it at any of its 2^40 bytes.
 
-:mod:`programs` draws from 64 KiB, in which everything meets everything. Here are the addresses,
-sizes and numbers that do not fit there: beyond 32 bits, across a multiple of a power of two, up to
-the last byte, more than 16 bits long, many descriptors before a fence, and in all.
+:mod:`programs` draws from 64 KiB, where transfers often touch. This module has the addresses, sizes
+and numbers that do not fit there: beyond 32 bits, across a multiple of a power of two, up to the
+last byte, more than 16 bits long, many descriptors before a fence, and many in all.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ SPACE = 1 << ADDRESS_BITS
 """Bytes of bus addresses."""
 
 EDGES = (12, 16, 20, 24, 31, 32, 36, 39)
-"""Carries beyond these bits of an address are aimed at."""
+"""Programs aim at carries beyond these bits of an address."""
 
 SIZES = (8, 12, 16)
-"""Sizes around these powers of two are aimed at."""
+"""Programs aim at sizes around these powers of two."""
 
 LARGE = 20
 """The largest transfers are around this power of two."""
 
 BEFORE_A_FENCE = (7, 8, 15, 16, 17, 31, 32, 33, 47, 48)
-"""So many descriptors are pending when a fence comes: as many as the queues hold, and fewer."""
+"""Numbers of pending descriptors when a fence comes: as many as the queues hold, and fewer."""
 
 TAGS = (*READ_TAGS, DescriptorTag.OUTPUT)
 """Of descriptors that move bytes."""
 
 _MARGIN = 64
-"""Bytes around a transfer that are there as well, and stay as they are."""
+"""Mapped bytes around a transfer, which must not change."""
 _APART = 1 << 13
 
 
 def far_workload(random: Random, *, transfers: int = 6, large: bool = False) -> Workload:
-    """Transfers at any place, none of which touches another's, refused ones and fences between.
+    """Transfers at any place that do not touch each other, with refused ones and fences between.
 
-    With ``large`` one of them is longer than 2^20 bytes or just below.
+    With ``large`` one is longer than 2^20 bytes or just below.
     """
     size = random.choice((SPACE, SPACE + random.getrandbits(30), SPACE - random.getrandbits(20)))
     base = random.choice((0, 1 << 63, random.getrandbits(63), (1 << 64) - SPACE))
@@ -74,7 +74,8 @@ def far_workload(random: Random, *, transfers: int = 6, large: bool = False) -> 
 
 
 def fenced_workload(random: Random, before: int) -> Workload:
-    """``before`` descriptors that cannot complete for a while, a fence, and one behind it."""
+    """``before`` descriptors that cannot complete for a while, a fence, and one descriptor after
+    it."""
     tags = [TAGS[k % len(TAGS)] for k in range(before)]
     random.shuffle(tags)
     descriptors = [Descriptor(tag, 8 * k, random.randint(1, 8)) for k, tag in enumerate(tags)]
@@ -88,8 +89,8 @@ def fenced_workload(random: Random, before: int) -> Workload:
 
 
 def long_workload(random: Random, count: int) -> Workload:
-    """``count`` short descriptors, of which the last one is refused. What is read is not written:
-    nothing orders the two."""
+    """``count`` short descriptors, of which the last one is refused. Reads and writes use different
+    bytes, because nothing orders them."""
     window = Window(0, 1 << 16)
     descriptors = [_short(random, window.size // 2) for _ in range(count - 1)]
     descriptors.append(Descriptor(READ_TAGS[0], window.size, 8))
@@ -112,7 +113,7 @@ def endless_workload(random: Random) -> Workload:
 
 
 def transfer_of(size: int, tag: DescriptorTag, random: Random, *, offset: int = 0) -> Workload:
-    """A transfer alone, from a byte of any word on, of which the first 4 KiB can be reached."""
+    """A single transfer from any byte of a word on, of which the first 4 KiB are within reach."""
     start = random.getrandbits(36) << 3 | offset
     return Workload(
         [Descriptor(tag, start, size)],
@@ -123,7 +124,7 @@ def transfer_of(size: int, tag: DescriptorTag, random: Random, *, offset: int = 
 
 
 def refused_workload(random: Random) -> Workload:
-    """Whatever bit of an address or a size makes a descriptor a bad one, of each kind."""
+    """Bad descriptors of each kind, for each bit of an address or a size that makes them bad."""
     window, numbers = Window(1 << 63, 1 << 12), [1 << bit for bit in range(64)]
     bad = [Descriptor(address=number, fence=True) for number in numbers]
     bad += [Descriptor(size=number, fence=True) for number in numbers[:32]]
@@ -153,7 +154,7 @@ def window_workload(random: Random, window: Window) -> Workload:
 
 
 def expected(workload: Workload, word_bytes: int) -> WorkloadResult:
-    """What the descriptor model makes of a workload without words that answer with an error."""
+    """The descriptor model's result for a workload without words that answer with an error."""
     memory = Pieces({start: bytearray(data) for start, data in workload.regions.items()})
     model, place = DescriptorModel(memory, workload.window, word_bytes), 0
     for descriptor in workload.descriptors:
@@ -193,7 +194,7 @@ def _place(random: Random, size: int, reach: int, placed: list[tuple[int, int]])
 
 
 def _refused(random: Random, window: Window) -> Descriptor:
-    """A transfer with a byte that cannot be reached."""
+    """A transfer with a byte out of reach."""
     end = window.base + min(window.size, SPACE)
     beyond = window.base + (1 << random.randint(ADDRESS_BITS, 63)) + random.getrandbits(20)
     candidates = [

@@ -22,7 +22,7 @@ class BadWord(Exception):
 
 @dataclass
 class _Burst:
-    """Words that a read has still to give."""
+    """Words that a read still has to give."""
 
     of: int
     address: int
@@ -61,8 +61,8 @@ class _Writes(AxiRamWrite):
 
 
 def pauses(random: Random, share: float) -> Iterator[bool]:
-    """An endless pattern that begins a pause in a ``share`` of the cycles: of one cycle, of some,
-    rarely of many."""
+    """An endless pattern that begins a pause in a ``share`` of the cycles: one cycle, a few, rarely
+    many."""
     while True:
         pause = random.random() < share
         length = random.choices((1, 2, 5, 60), (50, 25, 24, 1))[0] if pause else 1
@@ -72,11 +72,10 @@ def pauses(random: Random, share: float) -> Iterator[bool]:
 class MemoryAgent(uvm_agent):
     """Host memory of ``MEMORY_BYTES`` behind the AXI4 port.
 
-    ``bad_words`` are bus words (address / bytes of a word) that answer with an error: that of a
-    slave, or with ``decode_errors`` that of a bus which finds nobody at the address. With
-    ``reorders`` bursts of different identifiers are read in any order, their words in turn, and
-    writes of different identifiers are answered in any order. ``overtaken`` counts the answers that
-    came before that of an earlier write.
+    ``bad_words`` are bus words (address / bytes of a word) that answer with an error: SLVERR, or
+    DECERR with ``decode_errors``. With ``reorders`` memory reads bursts of different identifiers in
+    any order, interleaves their words, and answers writes of different identifiers in any order.
+    ``overtaken`` counts the answers that came before the answer to an earlier write.
     """
 
     def build_phase(self) -> None:
@@ -112,7 +111,7 @@ class MemoryAgent(uvm_agent):
         writes.b_channel.send = self._keep_answer
 
     def _answer_as_asked(self, channel: Any, field: str) -> None:
-        """The memory model knows errors of a slave alone."""
+        """The memory model gives SLVERR only."""
         send = channel.send
 
         async def answer(transaction: Any) -> None:
@@ -150,7 +149,7 @@ class MemoryAgent(uvm_agent):
         self.data[address : address + len(data)] = data
 
     async def _give_words(self) -> None:
-        """Give the words of what is asked for; begins anew with every reset."""
+        """Give the words of the requested bursts; begins anew with every reset."""
         *_, requests, words = self._channels
         waiting: list[_Burst] = []
         while True:

@@ -1,4 +1,5 @@
-"""Passive monitors: what the DMA engine begins and completes, and which interrupts it raises."""
+"""Passive monitors of the descriptors that the DMA engine begins and completes, and of its
+interrupts."""
 
 from __future__ import annotations
 

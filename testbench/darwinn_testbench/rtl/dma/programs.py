@@ -1,7 +1,8 @@
-"""Random descriptor programs: what the scalar core might ask for, good and bad, in any mixture.
+"""Random descriptor programs: requests that the scalar core might make, good and bad, in any
+mixture.
 
-A program never reads or overwrites bytes that an unfinished descriptor before it writes or reads,
-unless a fence stands between: with a race its outcome would not be defined.
+A descriptor never reads or overwrites bytes that an earlier unfinished one writes or reads, unless
+a fence stands between them: with a race the outcome would be undefined.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ MEMORY_BYTES = 1 << 16
 """Host memory of a program; its window covers all of it but a guard at the end."""
 
 GUARD_BYTES = 256
-"""Bytes behind the window that nothing may touch."""
+"""Bytes after the window that nothing may touch."""
 
 WINDOW_BASES = (0, 0x0100_0000, 1 << 63, (1 << 63) + 0x1_2340_0000)
 """First device addresses: simple and extended ones."""
 
 BURST_LIMITS = (0, 0, 0, 1, 3, 4, 10, 16, 1000)
-"""Values of ``dma_burst_limiter``, which have each bit that counts; 0 means no limit."""
+"""Values of ``dma_burst_limiter`` that cover each of its bits; 0 means no limit."""
 
 
 class SizeClass(Enum):
-    """How large a transfer is, against a bus word and the longest burst."""
+    """Size of a transfer relative to a bus word and to the longest burst."""
 
     BYTE = "one byte"
     BELOW_WORD = "below a word"
@@ -52,7 +53,7 @@ class Alignment(Enum):
 
 @dataclass(frozen=True)
 class Pressure:
-    """How often, per cycle, each side does not take or give what it could (0 to 1)."""
+    """Share of cycles (0 to 1) in which each side is held back."""
 
     bus: float = 0.0
     sinks: float = 0.0
@@ -60,13 +61,13 @@ class Pressure:
     descriptors: float = 0.0
 
     def __bool__(self) -> bool:
-        """True if anything is ever held back."""
+        """True if any side is ever held back."""
         return any((self.bus, self.sinks, self.source, self.descriptors))
 
 
 @dataclass
 class DescriptorProgram:
-    """Descriptors with everything around them that decides what happens."""
+    """Descriptors with all conditions that decide the outcome."""
 
     descriptors: list[Descriptor]
     window: Window
@@ -76,7 +77,7 @@ class DescriptorProgram:
     pressure: Pressure = field(default_factory=Pressure)
     burst_limit: int = 0
     decode_errors: bool = False
-    """Bad words answer that nobody is at their address, where the memory can tell."""
+    """Whether bad words answer DECERR, if the memory can."""
 
     def output_of(self) -> list[bytes]:
         """For each descriptor, the bytes of the output stream that it writes."""

@@ -89,15 +89,15 @@ class RegisterAdapter(uvm_reg_adapter):
         return RegisterAccess("register_access", write=write, address=rw.addr, data=rw.data)
 
     def bus2reg(self, bus_item: uvm_sequence_item, rw: uvm_reg_bus_op) -> None:
-        """What came of it."""
+        """Its result."""
         rw.data = bus_item.data
         rw.status = uvm_status_e.UVM_NOT_OK if bus_item.error else uvm_status_e.UVM_IS_OK
 
 
 class RegisterModel(uvm_reg_block):
-    """Every register of the harness that is no memory, by name, with its mirror.
+    """Every register of the harness that is not a memory, by name, with its mirror.
 
-    Registers that the harness changes are volatile: their mirrors follow what is read.
+    Registers that the harness changes are volatile: their mirrors take the value of each read.
     """
 
     def __init__(self, table: Iterable[Register] = HARNESS_MAP) -> None:
@@ -169,7 +169,8 @@ class RegisterAgent(SequencedAgent):
         self._names = {entry.offset: name for name, entry in self.model.table.items()}
 
     async def access(self, *, write: bool, address: int, data: int = 0) -> RegisterAccess:
-        """Do one access past the model, also of an offset that no register has; with its answer."""
+        """Do one access past the model, also to an offset without a register; return it with its
+        answer."""
         item = RegisterAccess("access", write=write, address=address, data=data)
         await SingleAccess(item).start(self.sequencer)
         return item

@@ -43,8 +43,8 @@ _MODULE = "darwinn_testbench.rtl.dma.workload_playing"
 def workload_design(
     harness: HarnessDescription = HARNESS, *, waves: bool = False, unruly: bool = False
 ) -> Design:
-    """The harness with memory and units in C++; an ``unruly`` memory has no cycles of its own, but
-    does whatever AXI4 lets it."""
+    """The harness with memory and units in C++. An ``unruly`` memory has no predictable cycles; it
+    does everything that AXI4 allows."""
     return Design(
         "workload",
         {
@@ -81,7 +81,7 @@ def executables(path: Path) -> Iterator[tuple[str, Executable]]:
 
 
 def recorded(executable: Executable, seed: int) -> tuple[Workload, WorkloadResult]:
-    """The DMA program of ``executable`` for random inputs, and what the model makes of it."""
+    """The DMA program of ``executable`` for random inputs, and the model's result."""
     random = np.random.default_rng(seed)
     inputs = {
         layer.name: random.bytes(layer_bytes(layer) * max(1, executable.batch_size))

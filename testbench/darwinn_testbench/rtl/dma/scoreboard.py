@@ -1,4 +1,4 @@
-"""Compares what the DMA engine does with the descriptor model, event by event and byte by byte."""
+"""Compares the DMA engine with the descriptor model, event by event and byte by byte."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ FENCE_EVENT = WRITER_EVENT + 1
 
 
 class Mismatch(AssertionError):
-    """The RTL did something that the model does not."""
+    """The RTL differs from the model."""
 
 
 class Scoreboard(uvm_component):
     """Checks order, bytes and completion of one program at a time.
 
-    ``expect`` names the program; events and beats come from the monitors; ``done`` holds the
-    indices of completed descriptors; ``complete`` says whether everything has happened, ``missing``
-    what has not; ``check`` compares the rest.
+    ``expect`` names the program; events and beats come from the monitors. ``done`` holds the
+    indices of completed descriptors. ``complete`` says whether everything has happened, and
+    ``missing`` lists the rest. ``check`` compares the remaining state.
     """
 
     def build_phase(self) -> None:
@@ -47,7 +47,7 @@ class Scoreboard(uvm_component):
         self.program: DescriptorProgram | None = None
 
     def expect(self, program: DescriptorProgram, word_bytes: int, burst_words: int) -> None:
-        """Compare what follows with ``program``, from a design that has just been reset."""
+        """Compare the following events with ``program``, on a design that has just been reset."""
         self.program = program
         self.word_bytes = word_bytes
         self.burst_words = burst_words
@@ -165,7 +165,7 @@ class Scoreboard(uvm_component):
         return sum(done.outcome is Outcome.STARTED for done in self.model.performed)
 
     def missing(self) -> str:
-        """What has not happened yet."""
+        """The events that have not happened yet."""
         assert self.program is not None
         open_ones = [
             f"{done.index} ({done.descriptor})"

@@ -1,4 +1,4 @@
-"""Agents of the byte streams: sinks in the units' place, and the source of output bytes."""
+"""Agents of the byte streams: sinks that stand in for the units, and the source of output bytes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StreamSinks(uvm_component):
             ready.value = 1
 
     async def run_phase(self) -> None:
-        """Take what is there."""
+        """Take the beats that are there."""
         edge = RisingEdge(self.bench.clk)
         while True:
             await edge

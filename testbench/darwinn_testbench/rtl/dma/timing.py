@@ -4,7 +4,7 @@ The engine is not stepped: every moment follows from earlier ones by a maximum a
 leaves when it has arrived and the one before it has left; a burst is asked for when there is room).
 Only two things need decisions in the order of time: the descriptor at the head of the queue, and
 which stream's burst the read bus takes next. The cycle counts from the one before the first
-descriptor is offered, as in ``rtl/bench/workload.sv``. Facts: docs/rtl.md, section "Timing".
+descriptor is offered, as in ``rtl/bench/workload.sv``. Facts: docs/rtl-dma.md, section "Timing".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READ_QUEUES = 3
 
 
 class Channel(IntEnum):
-    """What a back-pressure pattern can hold back; the value is the bit in its words."""
+    """Channels that a back-pressure pattern can hold back; the value is the bit in its words."""
 
     READ_ADDRESS = 0
     READ_DATA = 1

@@ -1,8 +1,8 @@
-"""The DMA program of an executable as a workload for the harness, and what came of it.
+"""The DMA program of an executable as a workload for the harness, and its result.
 
-The scalar core of the model runs the executable and issues the descriptors; everything that it
-moved is recorded, so that the harness can move it again and be compared. A workload travels to the
-simulation, and its result back, as a file of arrays.
+The scalar core of the model runs the executable and issues the descriptors. All data that it moves
+is recorded, so that the harness can move it again and be compared. A workload goes to the
+simulation as a file of arrays; its result comes back in the same form.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def descriptor_of(transfer: Transfer) -> Descriptor:
 
 
 class _RecordingHost(HostInterface):
-    """A host interface that keeps what went through it, and host memory before and after."""
+    """A host interface that records its traffic, and host memory before and after."""
 
     def __init__(self, memory: HostMemory) -> None:
         super().__init__(memory)
@@ -286,7 +286,7 @@ def workload_of(program: DescriptorProgram, word_bytes: int, seed: int) -> Workl
 def performed_by_model(
     program: DescriptorProgram, word_bytes: int
 ) -> tuple[DescriptorModel[bytearray], WorkloadResult]:
-    """What the descriptor model makes of a random program."""
+    """The descriptor model's result for a random program."""
     memory = bytearray(program.memory)
     model = DescriptorModel(memory, program.window, word_bytes, program.bad_words)
     for descriptor, output in zip(program.descriptors, program.output_of(), strict=True):

@@ -1,6 +1,5 @@
-"""The workload top in a running simulation: registers by a driver of a few lines, workloads one
-after another, and Python asleep while the clock runs.
-"""
+"""The workload top in a running simulation: a register driver of a few lines, one workload after
+another, and Python asleep while the clock runs."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from darwinn_testbench.rtl.dma.workload_player import WorkloadPlayer
 from darwinn_testbench.rtl.registers_rdl import HARNESS_MAP
 
 LONGEST_CYCLES = 200_000_000
-"""Bound of the wait for a workload whose length is not known better."""
+"""Default bound of the wait for a workload."""
 
 NO_SETTINGS: Mapping[str, int] = {}
 
@@ -75,9 +74,9 @@ class WorkloadBench:
         status: tuple[str, ...] = (),
         settings: Mapping[str, int] = NO_SETTINGS,
     ) -> WorkloadResult:
-        """Reset, perform ``workload``, and return what came of it with the ``status`` registers.
+        """Reset, perform ``workload``, and return its result with the ``status`` registers.
 
-        ``settings`` are further registers that are written before, in this order.
+        ``settings`` are further registers to write before, in this order.
 
         Raises ``WaitTimeout`` if it is not done after ``limit`` cycles.
         """

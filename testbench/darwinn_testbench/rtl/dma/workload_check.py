@@ -1,4 +1,4 @@
-"""Compares what the harness made of a workload with the models: bytes, registers, cycles."""
+"""Compares the harness's result of a workload with the models: bytes, registers, cycles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from darwinn_testbench.rtl.harness import HarnessDescription
 
 
 class WorkloadMismatch(AssertionError):
-    """The RTL did something that the model does not, or at another time."""
+    """The RTL differs from the model in its behaviour or its cycles."""
 
 
 def check_bytes(found: WorkloadResult, expected: WorkloadResult) -> None:

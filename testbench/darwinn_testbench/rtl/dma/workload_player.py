@@ -23,7 +23,7 @@ class WorkloadPlayer:
     """
 
     _in_place: ClassVar[WorkloadPlayer | None] = None
-    """Whose arrays the RTL works in. It goes on in them after a test has ended."""
+    """The player whose arrays the RTL works in, also after a test has ended."""
 
     def __init__(self, workload: Workload) -> None:
         self._library = memory_library()
@@ -59,7 +59,8 @@ class WorkloadPlayer:
         WorkloadPlayer._in_place = self
 
     def result(self) -> WorkloadResult:
-        """What is there now; raises ``AssertionError`` if a stream gave more than was asked for."""
+        """The result so far; raises ``AssertionError`` if a stream gave more bytes than
+        requested."""
         streams = {}
         for tag, data in self._sinks.items():
             taken = self._library.workload_taken(ctypes.c_uint32(tag))

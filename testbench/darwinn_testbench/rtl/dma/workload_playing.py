@@ -16,7 +16,7 @@ from darwinn_testbench.rtl.dma.workload import Workload
 from darwinn_testbench.rtl.dma.workload_bench import WorkloadBench
 
 IDLE_VARIABLE = "DARWINN_IDLE_CYCLES"
-"""Environment variable of the simulation: cycles to pass without anything to do."""
+"""Environment variable of the simulation: idle cycles to pass."""
 
 
 @cocotb.test()

@@ -104,9 +104,9 @@ class TileBench:
     """A tile after reset.
 
     ``narrow`` (uint8, one a byte), ``wide`` and ``scale_bias`` (uint32) and ``flags`` (uint16) are
-    the tile's own memories; they may be written while nothing is executed. ``seed`` decides what
-    they, and all that reset leaves alone, hold at first. With a ``memory_clock_ratio`` of more than
-    1 narrow and wide memory are block RAM.
+    the tile's own memories; write them only while the tile executes nothing. ``seed`` decides their
+    first contents, and those of all state without a reset. With a ``memory_clock_ratio`` of more
+    than 1 narrow and wide memory are block RAM.
     """
 
     def __init__(self, *, seed: int = 0, memory_clock_ratio: int | None = None) -> None:
@@ -130,12 +130,12 @@ class TileBench:
         keep_library_counts(partial(self._library.tile_write_coverage, self._tile), "tile")
 
     def close(self) -> None:
-        """Give the tile's memory back; its arrays must not be used any more."""
+        """Free the tile's memory; do not use its arrays afterwards."""
         atexit.unregister(self._keep_counts)
         self._library.tile_delete(self._tile)
 
     def reset(self) -> None:
-        """Reset the tile and forget what is on its way; memories keep what they hold."""
+        """Reset the tile and drop pending rows and words; memories keep their contents."""
         self._library.tile_reset(self._tile)
 
     def stall(self, seed: int, share: int) -> None:
@@ -153,13 +153,13 @@ class TileBench:
         self._library.tile_send_word(self._tile, link, word)
 
     def send_row(self, row: RingRow) -> None:
-        """A row that arrives over the ring; its targets mean nothing."""
+        """A row that arrives over the ring; its targets are ignored."""
         data = (ctypes.c_uint32 * chip.ROW_WORDS)(*row.words)
         record = _Row(0, row.channel, row.token, len(row.words), data)
         self._library.tile_send_row(self._tile, ctypes.addressof(record))
 
     def run(self, limit: int) -> int:
-        """Run until nothing is executed, for ``limit`` cycles at most; return how many it took.
+        """Run until the tile is idle, for at most ``limit`` cycles; return the number of cycles.
 
         Raises ``TileFailure`` if an assertion of the RTL fails.
         """

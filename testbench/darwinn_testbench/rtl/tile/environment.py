@@ -1,6 +1,5 @@
-"""The pyuvm environment of a single tile: the scalar core's and the ring's places, a passive
-monitor of its units, and a scoreboard that compares every transaction.
-"""
+"""The pyuvm environment of a single tile: stand-ins for the scalar core and the ring, a passive
+monitor of its units, and a scoreboard that compares every transaction."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Worked:
-    """A unit has had work (``TileFence.wait_idle`` numbers them) up to this cycle."""
+    """A unit (numbered as in ``TileFence.wait_idle``) has worked up to this cycle."""
 
     cycle: int
     unit: int
@@ -83,9 +82,8 @@ TileEvent = Taken | Worked | Counted | RowSent | WordSent | FencePassed
 
 @dataclass
 class TileProgram:
-    """Encoded instructions with the rows that arrive on channel A, and what must come of them:
-    rows and words that leave, the flags at the end, the number of fences that count.
-    """
+    """Encoded instructions with the rows that arrive on channel A, and the expected results: rows
+    and words that leave, the flags at the end, the number of counting fences."""
 
     instructions: list[bytes]
     rows_in: list[Sequence[int]]
@@ -149,8 +147,8 @@ class InstructionAgent(SequencedAgent):
 
 
 class Neighbourhood(uvm_component):
-    """Ring and mesh around the tile: rows arrive on channel A, and what the tile sends is taken in
-    a ``share`` of the cycles."""
+    """Ring and mesh around the tile: rows arrive on channel A, and a ``share`` of the cycles takes
+    the tile's rows and words."""
 
     share = 0.7
 
@@ -197,7 +195,7 @@ def ring_row(record: int) -> RingRow:
 
 
 class TileMonitor(EventMonitor):
-    """Announces what the tile takes, what its units do, and what it sends."""
+    """Announces the tile's inputs, the work of its units, and its outputs."""
 
     def build_phase(self) -> None:
         """Nothing has happened."""
@@ -260,14 +258,14 @@ class TileScoreboard(uvm_component):
     """Compares each transaction, as it happens, with the next one that is expected."""
 
     def build_phase(self) -> None:
-        """Nothing is expected."""
+        """Expect nothing."""
         self.events = Subscriber("events", self, self._event)
         self.expected = _Expected()
         self.flags = [0] * chip.TILE_FLAGS
         self.units: set[int] = set()
 
     def expect(self, program: TileProgram) -> None:
-        """What must come is what ``program`` says."""
+        """Expect the results of ``program``."""
         self.expected = _Expected(
             deque(encoded[0] >> 6 | (encoded[1] & 0xF) << 2 for encoded in program.instructions),
             deque(program.rows_out),
@@ -293,14 +291,14 @@ class TileScoreboard(uvm_component):
 
     @property
     def complete(self) -> bool:
-        """True if all that is expected has come."""
+        """True if every expected item has come."""
         expected = self.expected
         left = (expected.opcodes, expected.rows, *expected.words.values())
         return not any(left) and not expected.fences
 
 
 def _next(expected: deque[Any], found: Any, event: TileEvent) -> None:
-    """Take the next of what is expected; it must be what was found."""
+    """Take the next expected item, and check that it equals the found one."""
     assert expected, f"nothing is expected, but {event}"
     assert found == expected[0], f"expected {expected[0]}, but {event}"
     expected.popleft()
