@@ -30,10 +30,10 @@ from typing import Any
 import darwinn_formats
 import darwinn_sim
 import darwinn_testbench
+from darwinn_reference.tflite.litert import end_idle
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.pages import Page, Section, Table, charts, render
-from darwinn_testbench.reference.tflite.litert import end_idle
 from darwinn_testbench.regression.manifest import load
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import tasks_of

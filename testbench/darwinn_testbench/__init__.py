@@ -12,13 +12,14 @@ from darwinn_testbench.version import __version__
 
 if TYPE_CHECKING:
     from darwinn_formats.errors import FormatError
+    from darwinn_reference.errors import ModelError
     from darwinn_sim.errors import SimulationError
     from darwinn_sim.machine.examine import StopPoint, Tap
 
     from darwinn_testbench.chip.model import open_models
     from darwinn_testbench.chip.session import Device, Session
     from darwinn_testbench.device.interpreter import Interpreter
-    from darwinn_testbench.errors import InputError, ModelError
+    from darwinn_testbench.errors import InputError
 
 __all__ = [
     "Device",

@@ -15,9 +15,9 @@ import darwinn_sim
 import darwinn_testbench
 import pytest
 from darwinn_formats.errors import FormatError, Portable, TextError
+from darwinn_reference.errors import ModelError, Unsupported
 from darwinn_sim import errors as faults
 from darwinn_sim.units.tensor_plan import PlanTooLong
-from darwinn_testbench.errors import ModelError, Unsupported
 
 ERRORS = (
     FormatError("Package.signature", "is too short", offset=12, file="a"),

@@ -8,8 +8,8 @@ from pathlib import Path
 import darwinn_formats
 import darwinn_sim
 from darwinn_formats.files import digest_of_sources
+from darwinn_rtl.source_files import source_folder
 
-from darwinn_testbench.rtl.source_files import source_folder
 from darwinn_testbench.version import __version__, version_of
 
 _SUFFIXES = (".py", ".toml", ".sv", ".vlt", ".cpp", ".h")

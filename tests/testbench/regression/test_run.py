@@ -18,10 +18,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import FormatError, Unavailable
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
-from darwinn_testbench.errors import InputError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression import cluster, manifest, pool, program, task
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.manifest import Case
