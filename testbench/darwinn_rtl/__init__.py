@@ -1,4 +1,4 @@
 """The SystemVerilog harness: building it, and the environment that drives and checks it.
 
-Nothing here is imported by the rest of the package: the toolchain (extra ``rtl``) is optional.
+The toolchain (extra ``rtl``) is optional: other packages import nothing here that needs it.
 """

@@ -16,7 +16,7 @@ def source_folder() -> Path:
     if SOURCES_VARIABLE in os.environ:
         return Path(os.environ[SOURCES_VARIABLE])
     packaged = Path(__file__).parent / "sources"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "rtl"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "rtl"
 
 
 def source_files() -> list[Path]:

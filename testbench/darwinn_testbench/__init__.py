@@ -5,9 +5,11 @@ What most programs begin with can be imported from here; it is loaded when it is
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from darwinn_testbench.moved import MovedModules
 from darwinn_testbench.version import __version__
 
 if TYPE_CHECKING:
@@ -40,13 +42,15 @@ _HOMES = {
     "FormatError": "darwinn_formats.errors",
     "InputError": "darwinn_testbench.errors",
     "Interpreter": "darwinn_testbench.device.interpreter",
-    "ModelError": "darwinn_testbench.errors",
+    "ModelError": "darwinn_reference.errors",
     "Session": "darwinn_testbench.chip.session",
     "SimulationError": "darwinn_sim.errors",
     "StopPoint": "darwinn_sim.machine.examine",
     "Tap": "darwinn_sim.machine.examine",
     "open_models": "darwinn_testbench.chip.model",
 }
+
+sys.meta_path.insert(0, MovedModules)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import darwinn_formats
+import darwinn_reference
+import darwinn_rtl
 import darwinn_sim
 import darwinn_testbench
 import pytest
@@ -45,7 +47,7 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def test_every_error_with_arguments_of_its_own_is_portable() -> None:
-    packages = (darwinn_formats, darwinn_sim, darwinn_testbench)
+    packages = (darwinn_formats, darwinn_sim, darwinn_reference, darwinn_rtl, darwinn_testbench)
     own = {
         each
         for package in packages

@@ -49,7 +49,7 @@ def test_looking_at_a_file_loads_no_chip_and_no_references(command: str, tmp_pat
     modules = loaded_by(command, str(stream))
     assert modules & HEAVY == set()
     references = {name for name in modules if name.startswith("darwinn_reference.")}
-    light = ("graph", "observation", "protocol")
+    light = ("arrays", "errors", "graph", "observation", "protocol")
     assert references <= {f"darwinn_reference.{name}" for name in light}
 
 

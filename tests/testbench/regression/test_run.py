@@ -195,7 +195,7 @@ def test_another_program_does_all_tasks_again(
     assert key() == keys[0]
     (tmp_path / "rtl" / "tile.sv").write_text("module tile;  endmodule\n")
     keys.append(key())
-    for name in ("darwinn_sim", "darwinn_formats"):
+    for name in ("darwinn_sim", "darwinn_formats", "darwinn_reference", "darwinn_rtl"):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(getattr(program, name), "__file__", str(tmp_path / name / "a.py"))
         keys.append(key())
