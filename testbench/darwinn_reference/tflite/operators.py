@@ -24,6 +24,7 @@ from darwinn_reference.tflite.factors import (
 from darwinn_reference.tflite.output_stage import (
     NotComputableError,
 )
+from darwinn_reference.tflite.softmax import DifferenceUnit
 from darwinn_reference.tflite.softmax import shares as softmax_shares
 
 _UNIT_SCALE = np.float32(1 / 128)
@@ -167,8 +168,7 @@ def softmax(call: Call) -> AnyArray:
     if call.choices.softmax is not None:
         values = operand.value.astype(np.int64)
         differences = values - values.max(axis=-1, keepdims=True)
-        scale = np.float32(beta) * operand.scale
-        levels = softmax_shares(differences, scale, call.choices.softmax)
+        levels = softmax_shares(differences, difference_unit(call), call.choices.softmax)
         result: AnyArray = (levels + output.zero_point[0]).astype(output.dtype)
         return result
     real = beta * float(operand.scale) * operand.centred(np.float64)
@@ -176,6 +176,13 @@ def softmax(call: Call) -> AnyArray:
     share = powers / powers.sum(axis=-1, keepdims=True)
     ideal: AnyArray = np.minimum(np.rint(256 * share), 255) + np.float64(output.zero_point[0])
     return ideal.astype(output.dtype)
+
+
+def difference_unit(call: Call) -> DifferenceUnit:
+    """How a program on the tiles holds the differences of a softmax."""
+    operand = call.operand(0)
+    zero_point = operand.zero_point - int(np.iinfo(operand.tensor.dtype).min)
+    return DifferenceUnit.of(operand.scale, zero_point, call.option("beta", 1.0))
 
 
 def require_shares(call: Call) -> None:

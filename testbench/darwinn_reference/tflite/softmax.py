@@ -8,6 +8,8 @@ the program loads, and are taken from there.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,15 +32,38 @@ SHARE_FACTOR = _ROOT_UNIT * _ROOT_UNIT * np.float32(256)
 be one step above it."""
 
 
+@dataclass(frozen=True)
+class DifferenceUnit:
+    """How a program holds the differences of a softmax's values to the greatest.
+
+    The compiler gives them a unit of their own: the span of the values' 256 steps over 255, in
+    float32, which rounding can move by a unit in the last place from that of the values. So the
+    difference is multiplied by ``factor``, which no byte shows, and the exponential has ``scale``.
+    """
+
+    factor: np.float32
+    scale: np.float32
+
+    @classmethod
+    def of(cls, scale: np.float32, zero_point: int, beta: float = 1.0) -> DifferenceUnit:
+        """Of values with a scale and the zero point of their bytes, 0 to 255.
+
+        Four public programs hold another unit than that of the values, to the bit this one.
+        """
+        high, low = scale * np.float32(255 - zero_point), scale * np.float32(-zero_point)
+        unit = np.float32(high - low) / np.float32(255)
+        return cls(scale * (np.float32(1) / unit), np.float32(beta) * unit)
+
+
 def shares(
-    differences: AnyArray, scale: np.float32, functions: SoftmaxFunctions
+    differences: AnyArray, unit: DifferenceUnit, functions: SoftmaxFunctions
 ) -> NDArray[np.int64]:
     """round(256 * softmax) along the last axis, 0 to 255.
 
-    ``differences`` are integers, each value less the greatest of its row, in units of ``scale``.
+    ``differences`` are integers, each value less the greatest of its row.
     """
-    real = differences.astype(np.float32) * scale
-    powers = to_16_bits(functions.exponential(real), EXPONENTIAL_ONE)
+    held = np.rint(differences.astype(np.float32) * unit.factor)
+    powers = to_16_bits(functions.exponential(held * unit.scale), EXPONENTIAL_ONE)
     total = powers.sum(axis=-1, keepdims=True).astype(np.float32) * EXPONENTIAL_UNIT
     roots = to_16_bits(functions.inverse_root(total), EXPONENTIAL_ONE)
     squares = to_16_bits((roots * roots).astype(np.float32) * EXPONENTIAL_UNIT, SQUARE_LIMIT)

@@ -16,8 +16,9 @@ from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.terms import (
     Elements,
     NoTerms,
+    Program,
     StageTerms,
-    first_sums,
+    begins_alike,
     outputs_of,
 )
 from darwinn_testbench.proof.unsigned import unsigned
@@ -101,9 +102,10 @@ class NetworkNumbers:
             *(self.network, operator, self.numbers, self._choices, self._maxima), stages
         )
 
-    def first_sums(self, operator: Operator) -> Elements:
-        """As of :func:`terms.first_sums`."""
-        return first_sums(self.network, operator, self.numbers, self._maxima)
+    def begins_alike(self, operator: Operator, program: Program) -> bool:
+        """As of :func:`terms.begins_alike`."""
+        known = self.network, operator, self.numbers, self._choices, self._maxima
+        return begins_alike(*known, program)
 
     def _prove(self, operator: Operator) -> OperatorProof:
         if set(operator.outputs) <= self.numbers.keys():

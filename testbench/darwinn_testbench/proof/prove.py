@@ -13,7 +13,7 @@ from darwinn_formats.darwinn import Executable
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.tflite.call import CompilerChoices
 from darwinn_reference.tflite.graph import ABSENT, Network, Operator
-from darwinn_sim.kernel.field import CONSTANTS, random_elements
+from darwinn_sim.kernel.field import random_elements
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.walk import NotLifted
@@ -36,9 +36,6 @@ from darwinn_testbench.proof.result_layers import ResultLayers
 from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
 
 NO_ELEMENT = "no element of it is computed as its rule says"
-
-_MOST_FIRST_SUMS = 16
-"""First sums of an operator that are looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,16 +271,18 @@ class _Proof:
         if len(stages) == 1 and output in wrong.missing:
             term = self._term(operator, wrong.missing[output], stages[0])
             found = replace(found, difference=term, layers=self._layers(stages[0]))
-        elif not (stages or wrong.missed < wrong.elements or self._begins_alike(operator)):
-            # The steps of a softmax and of a table are the compiler's: it may know others.
+        elif not (
+            stages or wrong.missed < wrong.elements or self._network.begins_alike(operator, self)
+        ):
             return OperatorVerdict(operator.index, operator.name, reason=NO_ELEMENT)
         return found
 
-    def _begins_alike(self, operator: Operator) -> bool:
-        """The program computes what the operator computes first, and goes on otherwise."""
-        sums = self._network.first_sums(operator)
-        # Of a value that is known every program makes some.
-        sums = np.unique(sums[sums >= CONSTANTS])[:_MOST_FIRST_SUMS]
+    def have(self, numbers: Elements) -> NDArray[np.bool_]:
+        """As :class:`terms.Program`."""
+        return self._program.chip.have(np.ascontiguousarray(numbers))
+
+    def multiplies(self, sums: Elements) -> bool:
+        """As :class:`terms.Program`."""
         return single_multiple(np.unique(self._surplus()["total"]), sums)[0] >= 0
 
     def _surplus(self) -> Records[Made]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from darwinn_reference.tflite import softmax
 from darwinn_reference.tflite.call import SoftmaxFunctions
@@ -18,15 +20,37 @@ Elements = NDArray[np.uint64]
 _HIGHEST = CONSTANTS - 1
 
 
-def shares(
-    numbers: Elements, scale: np.float32, functions: SoftmaxFunctions, maxima: Maxima
-) -> Elements:
-    """Numbers of the shares along the last axis, which are bytes; ``scale`` as of
-    ``reference.tflite.softmax.shares``."""
+@dataclass(frozen=True)
+class Steps:
+    """Numbers of what a softmax makes of its values, step by step.
+
+    ``settled`` are the steps of which all programs hold the same constants. The steps ``before``
+    have constants that follow from the scale of the values, and may take padding along.
+    """
+
+    before: tuple[Elements, ...]
+    settled: tuple[Elements, ...]
+
+    @property
+    def shares(self) -> Elements:
+        """The last step, in one row for each softmax."""
+        return self.settled[-1]
+
+
+def steps(
+    numbers: Elements,
+    unit: softmax.DifferenceUnit,
+    functions: SoftmaxFunctions,
+    maxima: Maxima,
+) -> Steps:
+    """The steps along the last axis; the last ones are bytes."""
     rows = numbers.reshape(-1, numbers.shape[-1])
+    greatest = np.repeat(maxima.of(rows), rows.shape[1])
     # 255 less the difference to the greatest.
-    differences = _results(to_the_greatest(numbers, maxima), np.float32(1), (0, _HIGHEST, _HIGHEST))
-    every = (np.arange(CONSTANTS) - _HIGHEST).astype(np.float32) * scale
+    differences = _results(
+        _sums([rows.reshape(-1), greatest], [1, -1], 0), unit.factor, (0, _HIGHEST, _HIGHEST)
+    )
+    every = (np.arange(CONSTANTS) - _HIGHEST).astype(np.float32) * unit.scale
     table = softmax.to_16_bits(functions.exponential(every), softmax.EXPONENTIAL_ONE)
     powers = _looked_up(differences, table.astype(np.int32))
     totals = _sums(list(powers.reshape(rows.shape).T), [1] * rows.shape[1], 0)
@@ -37,14 +61,8 @@ def shares(
         _products(roots, roots), softmax.EXPONENTIAL_UNIT, (0, softmax.SQUARE_LIMIT, 0)
     )
     products = _products(powers, np.repeat(squares, rows.shape[1]))
-    return _results(products, softmax.SHARE_FACTOR, (0, _HIGHEST, 0)).reshape(numbers.shape)
-
-
-def to_the_greatest(numbers: Elements, maxima: Maxima) -> Elements:
-    """The first sums: of each value, less the greatest along the last axis."""
-    rows = numbers.reshape(-1, numbers.shape[-1])
-    greatest = np.repeat(maxima.of(rows), rows.shape[1])
-    return _sums([rows.reshape(-1), greatest], [1, -1], 0)
+    shares = _results(products, softmax.SHARE_FACTOR, (0, _HIGHEST, 0)).reshape(numbers.shape)
+    return Steps((differences, powers), (roots, squares, shares))
 
 
 def _form_of(table: object) -> np.uint64:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from darwinn_reference.arrays import AnyArray
@@ -45,6 +46,20 @@ _LEAST_FACTOR = 2.0**-20
 
 
 NOT_REACHED = "operators before it have no proof"
+
+
+_MOST_FIRST_SUMS = 16
+"""First sums of a table that are looked for."""
+
+
+class Program(Protocol):
+    """What is asked about the results of a program."""
+
+    def have(self, numbers: Elements) -> NDArray[np.bool_]:
+        """Which numbers are results."""
+
+    def multiplies(self, sums: Elements) -> bool:
+        """Whether it makes another result than the network's of a multiple of one of the sums."""
 
 
 class NoTerms(Exception):
@@ -88,26 +103,35 @@ def outputs_of(
     }
 
 
-def first_sums(
-    network: Network, operator: Operator, numbers: Mapping[int, Elements], maxima: Maxima
-) -> Elements:
-    """What a softmax or a function of one byte computes first: sums that a program of the same
-    steps makes a multiple of. None of other operators."""
-    operand = network.tensors[operator.inputs[0]]
-    given = numbers[operand.index]
-    match _terms_of(network, operator):
-        case Terms.SOFTMAX:
-            return softmax.to_the_greatest(given, maxima)
-        case Terms.LOOKUP:
-            found = np.empty(given.size, np.uint64)
-            kernels.subtracted(given.reshape(-1), np.uint64(operand.zero_point[0]), found)
-            return found
-    return np.zeros(0, np.uint64)
-
-
-def _terms_of(network: Network, operator: Operator) -> Terms | None:
+def begins_alike(
+    network: Network,
+    operator: Operator,
+    numbers: Mapping[int, Elements],
+    choices: CompilerChoices,
+    maxima: Maxima,
+    program: Program,
+) -> bool:
+    """A program takes the first steps of an operator without stages of its own, or some elements
+    of one step, and goes on otherwise: it computes another function. The steps of a softmax and of
+    a table are the compiler's, so that a program may take other ones from the start."""
     rule = rule_of(network, operator)
-    return None if rule is None else rule.terms
+    if rule is None:
+        return False
+    subject = _Subject(network, operator, numbers, choices, rule, maxima)
+    if rule.terms is Terms.SOFTMAX:
+        taken = _softmax_steps(subject)
+        computed = (each[each >= CONSTANTS] for each in (*taken.before, *taken.settled))
+        have = [program.have(each) for each in computed]
+        # The sum of the powers is no result; the root of it is the first one behind.
+        partly = any(each.any() and not each.all() for each in have)
+        return partly or bool(have[len(taken.before)].all())
+    if rule.terms is Terms.LOOKUP:
+        operand = network.tensors[operator.inputs[0]]
+        given = numbers[operand.index].reshape(-1)
+        sums = np.empty(given.size, np.uint64)
+        kernels.subtracted(given, np.uint64(operand.zero_point[0]), sums)
+        return program.multiplies(np.unique(sums[given >= CONSTANTS])[:_MOST_FIRST_SUMS])
+    return False
 
 
 @dataclass(frozen=True)
@@ -513,14 +537,18 @@ def _reduced(call: Call) -> AnyArray:
 
 
 def _softmax(subject: _Subject) -> Elements:
+    return _softmax_steps(subject).shares
+
+
+def _softmax_steps(subject: _Subject) -> softmax.Steps:
     call = subject.call()
     functions = call.choices.softmax
     if functions is None:
         raise NoTerms("the scalar core computes the softmax")
     operators.require_shares(call)
-    scale = np.float32(call.option("beta", 1.0)) * call.operand(0).scale
+    unit = operators.difference_unit(call)
     try:
-        return softmax.shares(as_numbers(call.operand(0)), scale, functions, subject.maxima)
+        return softmax.steps(as_numbers(call.operand(0)), unit, functions, subject.maxima)
     except TooMany as fault:
         raise NoTerms(str(fault)) from None
 
