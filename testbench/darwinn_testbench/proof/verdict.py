@@ -59,7 +59,7 @@ class Proof(FunctionProof):
         if sampled:
             parts.append(f"sampled: {_named(sampled)}")
         if behind:
-            parts.append(f"{counted(len(behind), 'operator')} behind not proved")
+            parts.append(f"{counted(len(behind), 'downstream operator')} not proved")
         return "; ".join(parts)
 
 
