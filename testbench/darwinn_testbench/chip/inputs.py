@@ -33,7 +33,7 @@ FURTHER_SETS = 15
 """Sets of inputs beside one of each kind, at most, that a verification draws of a small program."""
 
 FURTHER_WORK = 12 << 20
-"""Work of the chip that their inferences may do in all (docs/verification.md)."""
+"""Work of the chip that their inferences may do in all (docs/cli.md)."""
 
 _MOST_SETS = 1 << 16
 """Inferences of given data: a report has rows of each, and a small file can ask for any number."""
