@@ -237,7 +237,7 @@ class Ahead:
             return
         program = lift(self._accelerator, executable)
         if not self._gives_the_same(program):
-            raise NotLifted("what is found out differs from a run; please report that")
+            raise NotLifted("the lifted program differs from a run; please report that")
         self._use(program, begin)
         # Only now: who interrupts it, or fails meanwhile, has not changed the chip.
         self._times += 1
@@ -287,14 +287,12 @@ def number_of(value: object) -> int:
     try:
         count = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        wanted = "a list (or another sequence) of sets of inputs, or how many inferences follow"
+        wanted = "a list (or another sequence) of sets of inputs, or a number of inferences"
         parts = isinstance(value, Iterable) and not isinstance(value, Sequence | Mapping)
-        hint = "; of more sets than memory holds a list of some at a time" if parts else ""
-        raise InputError(
-            f"what is expected is {wanted}, and no {type(value).__name__}{hint}"
-        ) from None
+        hint = "; if memory does not hold all sets, give a list of some at a time" if parts else ""
+        raise InputError(f"expected {wanted}, got {type(value).__name__}{hint}") from None
     if count < 0:
-        raise InputError(f"how many inferences are expected is no negative number: {count}")
+        raise InputError(f"number of expected inferences must be >= 0, got {count}")
     return count
 
 

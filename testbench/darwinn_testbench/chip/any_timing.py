@@ -98,8 +98,8 @@ def _judge(pipeline: Pipeline, progress: ProgressCallback) -> Judged:
     if read is not None:
         return Judged(_with(found, *read))
     text = (
-        f"{differing.number} elements of output {differing.name!r} are computed with memory that "
-        "nothing has written, which changed nothing"
+        f"{differing.number} elements of output {differing.name!r} use memory that nothing has "
+        "written, but its contents changed no byte"
     )
     return Judged(found, only=(text,))
 
@@ -112,7 +112,7 @@ def _undecided(pipeline: Pipeline, error: UninitialisedRead) -> Judged:
         nothing = tuple(Found() for _ in pipeline.accelerators)
         return Judged(_with(nothing, *read))
     where = uses[0].second if uses else one_line(error)
-    return Judged(depends=f"{where} uses what follows from the input {_WHERE_IT_MATTERS}")
+    return Judged(depends=f"{where} uses data that follow from the input {_WHERE_IT_MATTERS}")
 
 
 def _first_difference(pipeline: Pipeline, first: Sequence[dict[str, bytes]]) -> Elements | None:

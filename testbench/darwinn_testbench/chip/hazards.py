@@ -77,11 +77,11 @@ class Hazards:
             # Of a fault, or a run that was stopped, the report says enough.
             return f"hazards not judged: {self.reason}" if self.reason == _OPTION else ""
         if self.fault:
-            return f"check of hazards: {self.fault}"
+            return f"hazard check stopped: {self.fault}"
         if not number:
             return f"no hazards{self._limits}"
         counted_text = counted(number, "hazard") + (" or more" if self.more else "")
-        advice = "; mend the first one first: later ones often follow from it"
+        advice = "; fix the first one first: later ones often follow from it"
         return f"{counted_text}: {self.found[0]}{advice if number > 1 else ''}{self._limits}"
 
     @property
@@ -112,15 +112,14 @@ def hazard_lines(hazards: Hazards | None) -> list[str]:
         return []
     lines = []
     if later := hazards.found[1:]:
-        lines.append("further hazards, after the first one, which the verdict names:")
+        lines.append("further hazards (the verdict names the first):")
         lines += [f"  {each}" for each in later[:_MOST_LINES]]
         if (rest := len(later) - _MOST_LINES) > 0:
             lines.append(f"  {rest} more")
     if hazards.redundant:
         pairs = counted(len(hazards.redundant), "pair")
         lines.append(
-            f"{pairs} of instructions write the same value where nothing orders them: "
-            f"{hazards.redundant[0]}"
+            f"{pairs} of unordered instructions write the same value: {hazards.redundant[0]}"
         )
     return lines
 

@@ -66,7 +66,7 @@ def open_image(path: Path, channels: int) -> Image.Image:
                     f"{path}: {image.width} x {image.height} pixels, more than {_PIXELS}"
                 )
             if image.mode == "F":
-                raise InputError(f"{path}: pixels in floating point, of which no range is known")
+                raise InputError(f"{path}: pixels in floating point have no known range")
             # Pillow cuts what is above 255 off.
             grey = _upper_bits(image) if image.mode.startswith("I") else image
             return grey.convert(IMAGE_MODES[channels])

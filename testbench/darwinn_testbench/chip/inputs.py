@@ -112,11 +112,13 @@ def refuse_drawing(runs: int | None, inputs_kind: Sequence[str]) -> None:
     """
     if runs not in (None, 1):
         raise InputError(
-            f"{runs} runs are of random inputs; given ones have a further leading dimension for "
-            "several inferences"
+            f"{runs} runs: a number of runs applies to generated inputs; for several inferences, "
+            "give your inputs a further leading dimension"
         )
     if inputs_kind:
-        raise InputError(f"{', '.join(inputs_kind)}: a kind is of drawn inputs, not of given ones")
+        raise InputError(
+            f"{', '.join(inputs_kind)}: a kind applies to generated inputs, not to given ones"
+        )
 
 
 def random_inputs(
@@ -138,7 +140,7 @@ def random_inputs(
     known = [each.value for each in InputKind]
     for name in inputs_kind:
         if name not in known:
-            raise InputError(f"{name}: no kind of inputs; the kinds are {', '.join(known)}")
+            raise InputError(f"{name}: unknown kind of inputs; the kinds are {', '.join(known)}")
     kinds = tuple(map(InputKind, inputs_kind)) or tuple(InputKind)
     return DrawnSets(tuple(ports), seed, len(kinds) if runs is None else runs, kinds)
 
@@ -264,7 +266,7 @@ def require_mapping(tensors: object, ports: Sequence[TensorPort]) -> TensorMap:
     if isinstance(tensors, Mapping):
         return tensors
     raise InputError(
-        f"a set of inputs maps names of inputs to arrays, and is no {type(tensors).__name__}; "
+        f"a set of inputs must map names of inputs to arrays, got {type(tensors).__name__}; "
         f"{_taken(ports)}"
     )
 
@@ -310,13 +312,11 @@ def _taken(ports: Sequence[TensorPort]) -> str:
 def _require_array(array: object, port: TensorPort) -> None:
     """Refuse what is not one set of a port, in the port's dtype."""
     if not isinstance(array, np.ndarray):
-        raise InputError(
-            f"{port}: the data is of type {type(array).__name__}, and no array of NumPy"
-        )
+        raise InputError(f"{port}: the data must be an array of NumPy, got {type(array).__name__}")
     if array.dtype != port.dtype:
         raise InputError(
-            f"{port}: the data has dtype {array.dtype}; input_sets of "
-            "darwinn_testbench.chip.inputs makes sets of inputs of it"
+            f"{port}: the data has dtype {array.dtype}; convert it with input_sets of "
+            "darwinn_testbench.chip.inputs"
         )
     if array.shape == port.shape:
         return
@@ -426,7 +426,9 @@ def _sets_in(array: Given, port: TensorPort) -> int:
     refuse_size(array.size * port.dtype.itemsize, f"input {port.name}")
     count = array.size // port.elements
     if count > _MOST_SETS:
-        raise InputError(f"{where}{port}: {count} inferences, more than {_MOST_SETS} of a file")
+        raise InputError(
+            f"{where}{port}: {count} inferences in one file, at most {_MOST_SETS} are allowed"
+        )
     return count
 
 

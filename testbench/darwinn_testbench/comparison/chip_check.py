@@ -194,8 +194,8 @@ class ChipCheck(Check):
             return ""
         asked = {
             "operators on the CPU": self.whole is not None,
-            "what the RTL gives": self.rtl is not None,
-            "what --policy accepts": self.asked.policy is not None,
+            "results of the RTL": self.rtl is not None,
+            "agreement under --policy": self.asked.policy is not None,
             "a function table that no public program holds": not self.functions.all_public,
         }
         found = [what for what, there in asked.items() if there]
@@ -253,7 +253,9 @@ class ChipCheck(Check):
         if self._makers is None:
             self._makers = self._found_makers()
             if self._makers.reason:
-                self.warnings.append(f"layers are found by their values: {self._makers.reason}")
+                self.warnings.append(
+                    f"layers and tensors are paired by value: {self._makers.reason}"
+                )
         return self._makers.layers
 
     def _found_makers(self) -> Makers:
@@ -412,7 +414,7 @@ class ChipCheck(Check):
     def _summary(self) -> str:
         parts = [self._count(by, text) for by, text in _SUMMARIES.items()]
         if self.further and _all_pass(self.rows):
-            parts.append(f"those of {counted(self.further, 'further set')} of inputs pass as well")
+            parts.append(f"outputs of {counted(self.further, 'further input set')} pass as well")
         by_rtl = [row.rtl for row in self.rows if row.rtl is not None]
         if by_rtl:
             equal = sum(each.differing == 0 for each in by_rtl)
@@ -457,7 +459,7 @@ def _within(tensors: Sequence[TensorRow]) -> str:
     counts = ", ".join(f"{found[finding]} {finding}" for finding in shown)
     wrong = next((row for row in tensors if row.finding is Finding.DIFFERS), None)
     first = "" if wrong is None else f"; the first: {wrong.place}: {wrong.message}"
-    return f"tensors within: {counts}{first}"
+    return f"inner tensors: {counts}{first}"
 
 
 def _all_pass(rows: Sequence[OutputRow]) -> bool:

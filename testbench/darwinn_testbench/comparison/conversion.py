@@ -34,7 +34,7 @@ def convert(values: AnyArray, source: Port, target: Port) -> Converted:
         return Converted(values)
     kinds = values.dtype.kind, target.dtype.kind
     if kinds[0] not in "fiub" or kinds[1] not in "fiub":
-        raise InputError(f"{source} cannot be given as {target}")
+        raise InputError(f"{source} cannot be converted to {target}")
     if kinds[1] == "f":
         return _to_float(values, source, target)
     return (
@@ -60,9 +60,9 @@ def _to_float(values: AnyArray, source: Port, target: Port) -> Converted:
 def _quantise(values: AnyArray, source: Port, target: Port) -> Converted:
     assert target.dtype is not None
     if target.dtype.kind == "b" or not target.scale:
-        raise InputError(f"{source} cannot be given as {target}, which has no scale")
+        raise InputError(f"{source} cannot be converted to {target}, which has no scale")
     if np.isnan(values).any():
-        raise InputError(f"{source} holds NaN, which {target} cannot be")
+        raise InputError(f"{source} holds NaN, which {target} cannot represent")
     limits = np.iinfo(target.dtype)
     steps = np.rint(values.astype(np.float64) / target.scale) + (target.zero_point or 0)
     return Converted(steps.clip(limits.min, limits.max).astype(target.dtype), "quantised", True)

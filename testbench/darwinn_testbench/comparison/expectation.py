@@ -121,7 +121,7 @@ class References:
             return
         if not self.anyway:
             raise InputError(
-                f"{self._another}: {difference}; `darwinn verify --anyway` compares all the same"
+                f"{self._another}: {difference}; `darwinn verify --anyway` compares nevertheless"
             )
         self.differences.append(f"{self._another}: {difference}")
 
@@ -246,7 +246,9 @@ def _tensor_names(
     ):
         for name, each in each_said.items():
             if each.layout is not None or each.shape is not None:
-                raise InputError(f"--map {name}: both sides are NHWC, nothing can be said of it")
+                raise InputError(
+                    f"--map {name}: both sides are NHWC, so it takes no layout or shape"
+                )
             tensor = network.tensor(each.right)
             if tensor is None and each.right.isdigit() and int(each.right) < len(indices):
                 tensor = network.tensors[indices[int(each.right)]]

@@ -105,7 +105,7 @@ def _operators(report: Report[ExplainRow]) -> Iterator[Table]:
 
 
 _OPERATORS_NOTE = (
-    "Those that are not on the chip first. "
+    "Operators that are not on the chip come first. "
     "behind N: could perhaps run on the chip, but depends on operator N of the CPU, which depends "
     "on the chip. A question mark is a doubt: a size between what was seen on the chip and what "
     "was seen on the CPU, or a rule that is not confirmed. predicted: where the conditions place "

@@ -207,7 +207,7 @@ class LayerCheck:
         taken = self.taken_group.get(tensor.index)
         if taken is not None:
             why = "; ".join(taken.reasons)
-            message = f"taken as the chip has it ({taken.identified}): {why}"
+            message = f"taken from the chip ({taken.identified}): {why}"
             return replace(row, finding=Finding.TAKEN, layers=taken.layers, message=message)
         sent = self._sent(group)
         if sent is not None and sent[0]:

@@ -40,9 +40,9 @@ class Divergence:
     max_difference: float
 
     def __str__(self) -> str:
-        order = "the first to differ" if self.first else "differs of itself too"
+        order = "the first to differ" if self.first else "differs as well, from equal inputs"
         place = f" ({self.location})" if self.location else ""
-        before = f"; not seen before it: {', '.join(self.unseen)}" if self.unseen else ""
+        before = f"; earlier tensors not seen: {', '.join(self.unseen)}" if self.unseen else ""
         paired = f" (paired {self.paired})" if self.paired else ""
         of_programs = self.paired and not self.layers
         sides = (" of the reference", "; in the verified program") if of_programs else ("", ", in")

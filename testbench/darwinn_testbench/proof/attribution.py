@@ -181,7 +181,7 @@ class _Search:
         found = self._found
         found.kind[found.kind > Kind.PADDING] = Kind.UNEXPLAINED
         found.tensor[:], found.element[:] = -1, -1
-        found.reason = "with other values on both sides another function is computed"
+        found.reason = "with new values on both sides, the functions differ"
         return found
 
     def _is_complete(self) -> bool:

@@ -27,7 +27,7 @@ _MOST_LISTED = 1000
 _MOST_TOLD = 3
 _WORD = 4
 _ELSEWHERE = {
-    Kind.WEIGHT: "no sum of the chip is known to have them",
+    Kind.WEIGHT: "found in no sum of the chip",
     Kind.BIAS: "in no parameters: instructions hold them, or they are 0",
 }
 
@@ -203,7 +203,11 @@ def _constants(found: Attribution, uncompiled: Uncompiled) -> Iterator[ConstantB
             tensor = found.network.tensors[index]
             place = operator.index, operator.name, tensor.name, tensor.size
             if index not in kinds:
-                reason = "its operator has no proof" if operator.name in LAYERS else "of no layer"
+                reason = (
+                    "its operator has no proof"
+                    if operator.name in LAYERS
+                    else "its operator is no layer"
+                )
                 yield ConstantBytes(*place, reason=reason)
                 continue
             octets = found.found(index, kinds[index]).reshape(tensor.size, -1)

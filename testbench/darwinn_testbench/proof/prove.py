@@ -35,7 +35,7 @@ from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
 from darwinn_testbench.reference.tflite.call import CompilerChoices
 from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Operator
 
-NO_ELEMENT = "no element of it is computed as its rule says"
+NO_ELEMENT = "the program computes no element of it as its rule says"
 
 _MOST_FIRST_SUMS = 16
 """First sums of an operator that are looked for."""
@@ -184,7 +184,7 @@ def numbers_of_inputs(
     for bound in model.inputs:
         tensor = network.tensor(uncompiled.name(bound.port.name))
         if tensor is None or bound.constant is not None or tensor.variable:
-            raise NotLifted(f"input {bound.port.name} is no input of the network")
+            raise NotLifted(f"the network has no input {bound.port.name}")
         if bound.port.dtype.itemsize != 1 or bound.port.elements != tensor.size:
             raise NotLifted(f"input {bound.port.name} is not one byte for each element")
         elements = random_elements(random, tensor.size)

@@ -27,7 +27,7 @@ class MadeInput:
 class Shown:
     """An ``element`` of ``tensor`` that differs between ``network`` and ``chip``.
 
-    ``is_output``: the chip sends the tensor to the host; otherwise the refuted operator computes it.
+    ``is_output``: the chip sends the tensor to the host; if not, the refuted operator computes it.
     The inputs are those of a ``run``, generated from ``origin`` unless the user gave them; or they
     were ``made`` for the element.
     """

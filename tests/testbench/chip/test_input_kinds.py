@@ -102,7 +102,7 @@ def test_a_run_depends_on_its_seed_and_kind_and_not_on_how_many_there_are() -> N
 def test_kinds_that_are_not_there_or_not_drawn_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(InputError, match="magic: no kind of inputs; the kinds are noise, "):
+    with pytest.raises(InputError, match="magic: unknown kind of inputs; the kinds are noise, "):
         random_inputs([IMAGE], 0, None, ["magic"])
     sample(tmp_path)
     file = str(tmp_path / "dense_edgetpu.tflite")
@@ -110,7 +110,7 @@ def test_kinds_that_are_not_there_or_not_drawn_are_refused(
     for command in ("run", "verify"):
         given_too = [command, file, "--inputs", str(tmp_path / "x.npy"), "--inputs-kind", "noise"]
         assert run_command_line(given_too) == 2
-        assert "a kind is of drawn inputs, not of given ones" in capsys.readouterr().err
+        assert "a kind applies to generated inputs, not to given ones" in capsys.readouterr().err
 
 
 def test_verify_makes_a_run_of_each_kind_and_any_of_them_again(
