@@ -11,7 +11,7 @@ Nothing of the simulator is imported before a test asks for it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from darwinn_testbench.chip.inputs import Inputs
     from darwinn_testbench.comparison.check import OutputRow
     from darwinn_testbench.report import Report, Row
+    from darwinn_testbench.request.inputs import Inputs
 
 _SEED_OPTION = "--darwinn-seed"
 
@@ -51,61 +51,34 @@ class Darwinn:
         file: str | os.PathLike[str],
         reference: str | os.PathLike[str] | None = None,
         inputs: Inputs = None,
-        *,
-        seed: int | None = None,
-        runs: int | None = None,
-        inputs_kind: Sequence[str] = (),
-        policy: str | None = None,
-        schedules: int = 0,
-        schedule_seed: int | None = None,
-        anyway: bool = False,
-        proof: bool = True,
-        require_proof: bool = False,
-        chip_only: bool = False,
-        hazards: bool | None = None,
-        strict: bool = True,
-        assumptions: bool = True,
-        require_reference: bool = False,
-        model: int = 0,
-        companions: Sequence[str | os.PathLike[str]] = (),
+        **settings: Any,
     ) -> Report[OutputRow]:
         """Fail the test if an output of an inference is not right.
 
         Without a reference nothing is compared, and the test fails only if the program does, or if
         ``require_reference`` asks for a comparison; ``verdict`` of the report is then RAN.
 
-        The arguments are those of ``darwinn_testbench.comparison.verify.verify``; ``policy`` is its
-        text (``lsb:1``). Returns the report. Verdict and digests of the outputs become properties
+        The settings are those of ``darwinn_testbench.comparison.verify.verify``, or the texts of
+        the options (``policy="lsb:1"``); ``strict`` is True for compiled models, ``seed`` that of
+        the command line. Returns the report. Verdict and digests of the outputs become properties
         of the test, which JUnit files keep.
 
         Raises:
             pytest.fail.Exception: a mismatch, a fault, bad input, or what is not implemented.
         """
-        from darwinn_testbench import policy as policies
-        from darwinn_testbench.comparison.verify import verify
+        from darwinn_testbench.comparison.asked import Asked
+        from darwinn_testbench.comparison.verify import answer
+        from darwinn_testbench.programs.formats import format_of
+        from darwinn_testbench.request.record import entries_of, made
 
+        entries, source = entries_of(Asked), self._path(file)
+        given = {"reference": reference, "inputs": inputs, **settings}
+        given = {name: value for name, value in given.items() if value is not None}
+        others = {name: given.pop(name) for name in {*given} - {*entries}}
+        told = {name: entries[name].paths(value, self._path) for name, value in given.items()}
         with _failing(f"darwinn verify {os.fspath(file)}"):
-            report = verify(
-                self._path(file),
-                None if reference is None else self._path(reference),
-                self._resolved(inputs),
-                seed=self.seed if seed is None else seed,
-                runs=runs,
-                inputs_kind=inputs_kind,
-                policy=None if policy is None else policies.parse(policy),
-                schedules=schedules,
-                schedule_seed=schedule_seed,
-                anyway=anyway,
-                proof=proof,
-                require_proof=require_proof,
-                chip_only=chip_only,
-                hazards=hazards,
-                strict=strict,
-                assumptions=assumptions,
-                require_reference=require_reference,
-                model=model,
-                companions=[self._path(each) for each in companions],
-            )
+            usual = {"seed": self.seed, "strict": format_of(source) is None}
+            report = answer(made(Asked, usual | told, source=source, **others))
         self._note_assumptions(report)
         self.properties.append(("darwinn_verdict", report.verdict.value))
         self.properties.extend((f"sha256 {row.case}", row.sha256) for row in report.rows)
@@ -187,13 +160,6 @@ class Darwinn:
 
     def _path(self, path: str | os.PathLike[str]) -> str:
         return str(self.folder / path)
-
-    def _resolved(self, inputs: Inputs) -> Any:
-        """Inputs with their paths made absolute; arrays stay as they are."""
-        if isinstance(inputs, Sequence) and all(isinstance(each, str) for each in inputs):
-            parts = (str(each).rpartition("=") for each in inputs)
-            return [f"{name}{equals}{self._path(path)}" for name, equals, path in parts]
-        return inputs
 
 
 @contextmanager

@@ -19,12 +19,12 @@ from darwinn_sim.host.output_check import Elements, differing_output
 from darwinn_sim.machine.hazards import Hazard
 from darwinn_sim.machine.hazards import Hazards as Found
 
-from darwinn_testbench.chip.input_kinds import InputKind
 from darwinn_testbench.chip.inputs import TensorMap, choose_inputs
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.report import one_line
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.inputs import InputKind
 
 _ROUNDS = 2
 """Inferences of each model: what the first has left meets the second."""

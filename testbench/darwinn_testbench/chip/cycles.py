@@ -23,15 +23,13 @@ from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import executable_of_stream
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, judged, verdict_of
-from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.timing import NO_HOST, CycleTiming, FileTiming
 
 if TYPE_CHECKING:
     from darwinn_testbench.chip.cpu_time import CpuTime
 
-DEFAULT_CHIP = "beagle-max"
-NO_HOST = "none"
-"""Stands for a host link of endless speed without a fixed cost."""
 HARNESS = "harness"
 """The link of the SystemVerilog harness, and so of the chip that it stands for."""
 
@@ -117,27 +115,8 @@ class CyclesRow(Row):
         }
 
 
-def measure(
-    source: Source,
-    *,
-    chip: str = DEFAULT_CHIP,
-    host: str | None = None,
-    executable: int | None = None,
-    chip_only: bool = True,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Report[CyclesRow]:
+def time_file(asked: FileTiming) -> Report[CyclesRow]:
     """Time each executable of a file by itself.
-
-    Args:
-        source: the compiled model, or a bare instruction stream.
-        chip: a built-in chip description or a TOML file.
-        host: a built-in host link or a TOML file, or ``none``; by default that of the chip.
-        executable: only this one.
-        chip_only: False also runs the operators that are left to the CPU, and measures them on this
-            machine (``cpu_time.CpuTime``, in the figures under ``cpu``).
-        assumptions: time values whose meaning is assumed.
-        progress: told what is being done.
 
     An executable that refuses or fails gives a row that says so.
 
@@ -145,8 +124,9 @@ def measure(
         FormatError, OSError: a file is not valid or cannot be read.
         InputError: no such executable, or a bare stream whose transfers cannot be told.
     """
-    chip_description = timing.chip_description(chip)
-    host_link = link_of(chip_description, host)
+    source, executable, assumptions = asked.source, asked.executable, asked.assumptions
+    chip_description = timing.chip_description(asked.chip)
+    host_link = link_of(chip_description, asked.host)
     file = load(source)
     executables = file.executables if file.stream is None else (executable_of_stream(file),)
     check_number("executable", executable, len(executables), file.file)
@@ -154,16 +134,16 @@ def measure(
     rows: list[CyclesRow] = []
     for number, each in enumerate(executables):
         if executable in (None, number):
-            progress("timing", len(rows), None)
+            asked.progress("timing", len(rows), None)
             name = f"executable {number}"
             row = time_executable(each, name, chip_description, host_link, assumptions)
             rows.append(replace(row, file=file.file))
     cpu: tuple[CpuTime, ...] = ()
-    if on_cpu and not chip_only:
+    if on_cpu and not asked.chip_only:
         # Imported here: no other call should wait for what runs whole models.
         from darwinn_testbench.chip.cpu_time import cpu_time
 
-        progress("measuring the operators on the CPU", len(rows), None)
+        asked.progress("measuring the operators on the CPU", len(rows), None)
         cpu = (cpu_time(source, assumptions=assumptions),)
     return Report(
         command="cycles",
@@ -180,6 +160,9 @@ def measure(
     )
 
 
+measure = takes(FileTiming, "measure")(time_file)
+
+
 def _covered(operators: Sequence[CpuOperator], measured: Sequence[CpuTime]) -> str:
     """What of a whole model the times in the rows are of, where the chip does not run all of it."""
     names = named_operators(operators)
@@ -191,10 +174,7 @@ def _covered(operators: Sequence[CpuOperator], measured: Sequence[CpuTime]) -> s
 def measure_files(
     sources: Sequence[Source],
     opened: Callable[[Source], Source] = lambda source: source,
-    *,
-    chip: str = DEFAULT_CHIP,
-    host: str | None = None,
-    **options: Any,
+    timed: CycleTiming | None = None,
 ) -> Report[CyclesRow]:
     """``measure`` of several files as one report; its rows then have the names of their files.
 
@@ -203,16 +183,21 @@ def measure_files(
     Args:
         sources: the files.
         opened: what to look at for a source; it may raise what ``measure`` raises.
-        chip, host, options: as of ``measure``.
+        timed: how they are timed.
     """
+    asked = timed or CycleTiming()
+
+    def of_one(source: Source) -> Report[CyclesRow]:
+        return time_file(asked.part(FileTiming, source=opened(source)))
+
     if len(sources) == 1:
-        return measure(opened(sources[0]), chip=chip, host=host, **options)
-    description = timing.chip_description(chip)
-    link = link_of(description, host)
+        return of_one(sources[0])
+    description = timing.chip_description(asked.chip)
+    link = link_of(description, asked.host)
     reports: list[Report[CyclesRow]] = []
     for source in sources:
         try:
-            reports.append(measure(opened(source), chip=chip, host=host, **options))
+            reports.append(of_one(source))
         except (FormatError, OSError, InputError, SimulationError) as error:
             reports.append(unmeasured(source, error))
     cpu = tuple(each for report in reports for each in report.figures.get("cpu", ()))

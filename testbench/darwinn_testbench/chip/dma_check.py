@@ -6,8 +6,8 @@ The trace comes from executing the scalar core; the hints are only what is expec
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
 from darwinn_formats.brief import brief
@@ -23,8 +23,11 @@ from darwinn_sim.isa.grading import Assumption
 from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import executable_of_stream
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, verdict_of
-from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import Seeded
+from darwinn_testbench.request.setting import Setting
 
 
 @brief
@@ -50,15 +53,22 @@ class DmaFigures(Row):
     unit = "bytes"
 
 
-def check_dma(
-    source: Source,
-    *,
-    with_tiles: bool = False,
-    executable: int | None = None,
-    seed: int = 0,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Report[DmaFigures]:
+@dataclass(frozen=True)
+class DmaCheck(Seeded):
+    """What the executables of a file move, against their hints. ``with_tiles`` runs the whole
+    chip, in place of the scalar core and its DMA alone."""
+
+    source: Source
+    _: KW_ONLY
+    executable: settings.Executable = None
+    with_tiles: Annotated[
+        bool,
+        Setting("--full", "Run the tiles too, instead of the scalar core and its DMA alone."),
+    ] = False
+    assumptions: settings.Assumptions = True
+
+
+def checked_dma(asked: DmaCheck) -> Report[DmaFigures]:
     """Run every executable of a file and compare its DMA with its hints.
 
     Only the scalar core and its DMA run, with inputs, outputs and scratch filled from ``seed``, so
@@ -72,15 +82,16 @@ def check_dma(
         InputError: no such executable, or a bare stream whose buffers cannot be told.
         SimulationError: the scalar core of a bare stream fails.
     """
-    file = load(source)
+    seed, executable, with_tiles = asked.seed, asked.executable, asked.with_tiles
+    file = load(asked.source)
     bare = file.stream is not None
     executables = (executable_of_stream(file),) if bare else file.executables
     check_number("executable", executable, len(executables), file.file)
     rows: dict[int, DmaFigures] = {}
     assumed: list[tuple[Assumption, ...]] = []
     for done, group in enumerate(_groups(executables, file.models)):
-        progress("running", done, None)
-        accelerator = Accelerator(seed=seed, dma_only=not with_tiles, assumptions=assumptions)
+        asked.progress("running", done, None)
+        accelerator = Accelerator(seed=seed, dma_only=not with_tiles, assumptions=asked.assumptions)
         for number, row in _run_group(executables, group, accelerator):
             rows[number] = row
         assumed.append(accelerator.assumed)
@@ -103,6 +114,9 @@ def check_dma(
             ]
         ),
     )
+
+
+check_dma = takes(DmaCheck, "check_dma")(checked_dma)
 
 
 def _summary(rows: Sequence[DmaFigures]) -> str:

@@ -8,7 +8,7 @@ import os
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,7 @@ from darwinn_testbench.chip.hazards import (
     Hazards,
     check_hazards,
 )
-from darwinn_testbench.chip.inputs import (
-    Inputs,
-    Origin,
-    choose_inputs,
-    few_runs,
-    origin_of,
-)
+from darwinn_testbench.chip.inputs import Origin, choose_inputs, few_runs, origin_of
 from darwinn_testbench.chip.pipeline import Pipeline, Segment, SegmentInference
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.chip.schedules import Inferred, Schedules, check_schedules, faulted
@@ -51,9 +45,13 @@ from darwinn_testbench.chip.whole import (
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of, worst
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.progress import ProgressCallback
 from darwinn_testbench.report.remarked import remarked
 from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import Drawn, OnChip
+from darwinn_testbench.request.scope import Scope
 
 _Again = Schedules | Hazards | Completion
 """What comes of inferences that are made again."""
@@ -121,39 +119,30 @@ class TapFigures:
     data: AnyArray = field(repr=False, metadata=PYTHON_ONLY)
 
 
+@dataclass(frozen=True)
+class ChipRun(OnChip, Drawn):
+    """A run of a compiled model.
+
+    ``then`` are the further segments of a :class:`Pipeline`, in their order; the rows are then the
+    results of the whole. ``preloads`` are in wide memory before anything runs.
+    """
+
+    source: Source
+    inputs: settings.Inputs = None
+    _: KW_ONLY
+    then: Sequence[Source] = ()
+    until: StopPoint | None = None
+    taps: Sequence[Tap] = ()
+    preloads: Sequence[Preload] = ()
+
+
 @remarked
-def run(
-    source: Source,
-    inputs: Inputs = None,
-    *,
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    then: Sequence[Source] = (),
-    seed: int = 0,
-    runs: int | None = None,
-    inputs_kind: Sequence[str] = (),
-    until: StopPoint | None = None,
-    taps: Sequence[Tap] = (),
-    preloads: Sequence[Preload] = (),
-    schedules: int = 0,
-    schedule_seed: int | None = None,
-    chip_only: bool = False,
-    hazards: bool | None = None,
-    strict: bool = False,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Report[RunRow]:
-    """Run a compiled model on ``inputs`` (files, or arrays by tensor name, one mapping for each
+def chip_run(asked: ChipRun) -> Report[RunRow]:
+    """Run a compiled model on given inputs (files, or arrays by tensor name, one mapping for each
     inference), or on drawn sets (``inputs.choose_inputs``), one if neither ``runs`` nor
     ``inputs_kind`` says otherwise. Operators that are left to the CPU run as well, in LiteRT
-    (:mod:`whole`), unless ``chip_only``, ``until`` or ``taps`` is given.
-    ``preloads`` are in wide memory before anything runs. ``then``
-    are the further segments of a :class:`Pipeline`, in their order; the rows are then the results
-    of the whole. ``schedules`` random legal orders of the chip's units follow, the first with the
-    seed ``schedule_seed`` (``seed`` by default): a result that differs is a RACE
-    (``schedules.Schedules``, in the figures). Accesses that nothing orders are looked for unless
-    ``hazards`` is False (``hazards.Hazards``, in the figures): HAZARD. Without ``assumptions``
-    assumed values are refused.
+    (:mod:`whole`), unless ``chip_only``, ``until`` or ``taps`` is given. What comes of
+    ``schedules`` and ``hazards`` is in the figures (``schedules.Schedules``, ``hazards.Hazards``).
 
     A fault ends the run; the rows of the inferences before it stay, and one row tells the fault.
 
@@ -161,14 +150,23 @@ def run(
         FormatError, OSError: the file is not valid or cannot be read.
         InputError: the file has no such model, or an input is missing.
     """
-    few = few_runs(runs, inputs_kind)
-    options: dict[str, Any] = {"strict": strict, "seed": seed, "assumptions": assumptions}
-    options["chip_only"] = chip_only or bool(until or taps)
-    first = open_segment(source, companions, model=model, preloads=preloads, **options)
-    pipeline = Pipeline([first, *(open_segment(each, **options) for each in then)])
+    asked.refuse(Scope.PROGRAM)
+    seed, inputs, until, taps = asked.seed, asked.inputs, asked.until, asked.taps
+    schedules, hazards, progress = asked.schedules, asked.hazards, asked.progress
+    few = few_runs(asked.runs, asked.inputs_kind)
+    options: dict[str, Any] = {
+        "strict": asked.strict,
+        "seed": seed,
+        "assumptions": asked.assumptions,
+        "chip_only": asked.chip_only or bool(until or taps),
+    }
+    first = open_segment(
+        asked.source, asked.others, model=asked.model, preloads=asked.preloads, **options
+    )
+    pipeline = Pipeline([first, *(open_segment(each, **options) for each in asked.then)])
     session, bound = first.sessions[0], first.sessions[0].model
-    sets = choose_inputs(inputs, first.ports, seed=seed, runs=few, inputs_kind=inputs_kind)
-    _refuse_looking(until, taps, is_pipeline=bool(then), again=bool(schedules or hazards))
+    sets = choose_inputs(inputs, first.ports, seed=seed, runs=few, inputs_kind=asked.inputs_kind)
+    _refuse_looking(until, taps, is_pipeline=bool(asked.then), again=bool(schedules or hazards))
     rows: list[RunRow] = []
     taps_found: list[TapFigures] = []
     warnings: list[str] = []
@@ -178,7 +176,7 @@ def run(
     again: list[_Again] = []
     judges = hazards is not False and until is None
     fault: SimulationError | None = None
-    start = seed if schedule_seed is None else schedule_seed
+    start = seed if asked.schedule_seed is None else asked.schedule_seed
     begin = time.perf_counter()
     pipeline.expect(sets)
     try:
@@ -186,7 +184,7 @@ def run(
         for number, tensors in enumerate(sets):
             progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
             segments: Sequence[SegmentInference]
-            if first is session and not then:
+            if first is session and not asked.then:
                 found = session.infer(tensors, until=until, taps=taps, as_far_as_it_goes=True)
                 segments = (found,)
             else:
@@ -218,7 +216,7 @@ def run(
         file=bound.file,
         rows=tuple(rows),
         figures={
-            "model": model,
+            "model": asked.model,
             "seed": seed,
             "inferences": len(sets),
             "random_inputs": inputs is None,
@@ -237,6 +235,9 @@ def run(
         decided=_decided(fault, again),
         message="; ".join(filter(None, (str(fault or _note(first)), *map(str, again)))),
     )
+
+
+run = takes(ChipRun, "run")(chip_run)
 
 
 def _refuse_looking(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from darwinn_testbench.request.inputs import InputKind as InputKind
 
 Array = NDArray[Any]
 Shares = NDArray[np.float64]
@@ -29,21 +30,6 @@ _UNKNOWN_RANGE = (-3.0, 3.0)
 _BOXES = 6
 _POINTS = 200
 """Sparse edges: boxes at most, and positions for each of which one stands out by itself."""
-
-
-class InputKind(StrEnum):
-    """What inputs look like, in the order in which runs take them."""
-
-    NOISE = "noise"
-    """Every element by itself: uniform over an integer's range or a known one, else normal."""
-    GRADIENTS = "gradients"
-    """Each channel swings smoothly along a direction of its own."""
-    EXTREMES = "extremes"
-    """Blocks, from single elements to all, at the ends of the range, each channel by itself."""
-    CONSTANTS = "constants"
-    """Each channel has one value: an end of the range, zero, or any."""
-    EDGES = "edges"
-    """Channels of one value with a few sharp boxes, lines and points."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,11 @@ from darwinn_formats.limits import refuse_size
 
 from darwinn_testbench.chip.array_files import StoredArray, stored_array, stored_arrays
 from darwinn_testbench.chip.images import IMAGE_MIDDLE, IMAGE_SUFFIXES, open_image, picture_shape
-from darwinn_testbench.chip.input_kinds import InputKind, draw
+from darwinn_testbench.chip.input_kinds import draw
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.request.inputs import InputKind
+from darwinn_testbench.request.inputs import Inputs as Inputs
 
 TensorMap = Mapping[str, AnyArray]
 """Tensors by the name of their port."""
@@ -62,10 +64,6 @@ class TensorPort:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.dtype} {'x'.join(map(str, self.shape))})"
-
-
-Inputs = Sequence[str | os.PathLike[str]] | Sequence[Mapping[str, Any]] | None
-"""What a caller may give: files (see :func:`read_inputs`), arrays by port name, or nothing."""
 
 
 def choose_inputs(

@@ -10,14 +10,15 @@ from typing import Annotated
 from rich.console import RenderableType
 
 from darwinn_testbench.accuracy import AccuracyRow, check_accuracy, load, page, published
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
-from darwinn_testbench.cli import options, results, timing_options
+from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, Verdict, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings, timing
+from darwinn_testbench.request.timing import DEFAULT_CHIP
 
 EXAMPLES = """**Examples**
 
@@ -76,11 +77,11 @@ _COLUMNS: tuple[Column[AccuracyRow], ...] = (
 def command(
     models: Models = None,
     points: PointsFiles = None,
-    chip: timing_options.Chip = DEFAULT_CHIP,
+    chip: timing.Chip = DEFAULT_CHIP,
     at_most: AtMost = None,
     document: Document = None,
     markdown: results.Markdown = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Predict published latencies, each without the figures of its own model.
 
@@ -100,7 +101,7 @@ def command(
         )
     if document is not None and report.verdict is Verdict.PASS:
         write_result(document, page(report).encode())
-    results.Results(json, markdown=markdown).write([report])
+    results.Results(json=json, markdown=markdown).write([report])
     finish(
         report,
         file=report.file if names == [PUBLISHED] else ", ".join(names),

@@ -161,6 +161,7 @@ def load(name: str) -> TyperCommand:
     """
     # Loaded with a command, as the list of commands does without it.
     from darwinn_testbench.cli.limited import limited
+    from darwinn_testbench.cli.settled import settled
 
     with _without_collections():
         module = import_module(f"darwinn_testbench.cli.{name.replace('-', '_')}")
@@ -174,7 +175,8 @@ def load(name: str) -> TyperCommand:
         no_args_is_help=name not in _WITHOUT_ARGUMENTS,
         context_settings={"allow_interspersed_args": name not in _RUN_PROGRAMS},
     )
-    decorate(module.command if name in _READ_NO_FILE else limited(module.command))
+    command = module.command if name in _READ_NO_FILE else limited(module.command)
+    decorate(settled(command))
     return cast(TyperCommand, typer.main.get_command(alone))
 
 

@@ -162,7 +162,7 @@ def _agreement(comparison: Comparison | None) -> str:
     return f"{'/'.join(told)} %" if told else "-"
 
 
-def next_step(report: Report[OutputRow], file: str, waves: str | None) -> str:
+def next_step(report: Report[OutputRow], file: str, waves: Path | None) -> str:
     """What to try after this verdict."""
     if _of_programs(report.figures):
         return _next_with_programs(report, file)
@@ -194,14 +194,14 @@ def _next_with_programs(report: Report[OutputRow], file: str) -> str:
             return "the same with --json says where and by how much it differs"
 
 
-def _next_with_chip(report: Report[OutputRow], file: str, waves: str | None) -> str:
+def _next_with_chip(report: Report[OutputRow], file: str, waves: Path | None) -> str:
     reference = report.figures["reference"]
     on_rtl = any(row.rtl for row in report.rows) and "stall_seed" not in report.figures
     match report.verdict:
         case Verdict.PASS | Verdict.RAN if waves is not None:
             return (
-                f"gtkwave {quote(waves)} "
-                f"{quote(str(Path(waves).with_suffix('.gtkw')))} shows the waves in groups"
+                f"gtkwave {quote(str(waves))} "
+                f"{quote(str(waves.with_suffix('.gtkw')))} shows the waves in groups"
             )
         case Verdict.PASS if on_rtl and reference is not None:
             return f"darwinn cycles {quote(file)} --chip harness predicts the cycles of the RTL"

@@ -9,16 +9,17 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP, CyclesRow, measure_files
-from darwinn_testbench.cli import options, results, timing_options
+from darwinn_testbench.chip.cycles import CyclesRow, measure_files
+from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.files import compiled_files
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.baseline import MetricRow
-from darwinn_testbench.regression.cycles import check_cycles
+from darwinn_testbench.regression.cycles import Guarding, guarded_cycles
 from darwinn_testbench.report import Column, Report, Verdict, table
+from darwinn_testbench.request.timing import CycleTiming, advised
 
 EXAMPLES = """**Examples**
 
@@ -78,19 +79,12 @@ _METRICS: tuple[Column[MetricRow], ...] = (
 
 def command(
     files: Files,
-    chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = None,
-    executable: options.Executable = None,
-    chip_only: options.ChipOnly = False,
-    no_assumptions: options.NoAssumptions = False,
+    asked: CycleTiming,
     baseline: Baseline = None,
     update: Update = False,
     reason: Reason = "",
-    junit: results.JUnit = None,
-    sarif: results.Sarif = None,
-    markdown: results.Markdown = None,
-    github: results.GitHub = False,
-    json: options.Json = False,
+    *,
+    written: results.Results,
 ) -> None:
     """Time each executable by an event model of the chip: cycle-approximate, the same every time.
 
@@ -101,42 +95,35 @@ def command(
     whose share is shown; `compiler` is the compiler's own estimate of the cycles.
     """
     files = compiled_files(files)
-    written = results.Results(json, junit, sarif, markdown, github)
-    profile_of = partial(timing_options.advised, "profile", chip=chip, host=host)
+    profile_of = partial(
+        advised, "profile", request=asked, chip_name=asked.chip, host_name=asked.host
+    )
     if baseline is not None:
         with progress_bar() as progress:
-            checked = check_cycles(
-                files,
-                baseline,
-                chip=chip,
-                host=host,
-                executable=executable,
-                update=update,
-                reason=reason,
-                assumptions=not no_assumptions,
-                progress=progress,
-            )
+            told = {"update": update, "reason": reason, "progress": progress}
+            checked = guarded_cycles(asked.part(Guarding, files=files, path=baseline, **told))
         written.write([checked])
         next_step = _next_step(checked, files, profile_of, baseline)
-        finish(checked, file=str(baseline), as_json=json, body=_metrics_body, next_step=next_step)
+        finish(
+            checked,
+            file=str(baseline),
+            as_json=written.json,
+            body=_metrics_body,
+            next_step=next_step,
+        )
     if update or reason:
         raise InputError("--update and --reason belong to --baseline")
     with progress_bar() as progress:
         report = measure_files(
             files,
             lambda file: options.compiled_source_of(str(file)),
-            chip=chip,
-            host=host,
-            executable=executable,
-            chip_only=chip_only,
-            assumptions=not no_assumptions,
-            progress=progress,
+            asked.but(progress=progress),
         )
     written.write([report])
     finish(
         report,
         file=files[0] if len(files) == 1 else report.file,
-        as_json=json,
+        as_json=written.json,
         body=partial(_body, several=len(files) > 1),
         next_step=_where_cycles_go(report, files, profile_of),
     )

@@ -6,13 +6,13 @@ from typing import Any
 
 import typer
 
+from darwinn_testbench.request.setting import Setting
+
 
 def option(form: str, text: str, **told: Any) -> Any:
     """An option, ``--name -n VALUE``; a flag, or a choice that help lists, has no VALUE."""
-    words = form.split()
-    names = [word for word in words if word.startswith("-")]
-    metavar = " ".join(words[len(names) :]) or None
-    return typer.Option(*names, metavar=metavar, help=text, **told)
+    setting = Setting(form, text)
+    return typer.Option(*setting.options, metavar=setting.metavar or None, help=text, **told)
 
 
 def argument(metavar: str, text: str) -> Any:

@@ -18,7 +18,6 @@ from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
 from rich.console import RenderableType
 
-from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import say_compiling
 from darwinn_testbench.cli.terminal import Exit, print_line
@@ -35,6 +34,7 @@ from darwinn_testbench.device.usb.log import BOOT_IDS, Downloads, Faults, Log
 from darwinn_testbench.device.usb.usbip import USUAL_PORT
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import EXIT_CODES, Column, Report, Verdict, table
+from darwinn_testbench.request import settings
 
 EXAMPLES = """**Examples**
 
@@ -161,7 +161,7 @@ def command(
     booted: Booted = False,
     timed: TimedOption = False,
     port: Port = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Attach the simulated chip as a device that other programs open, or replay what one did.
 

@@ -9,17 +9,19 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
-from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.difference.difference import AspectFigures, FileFigures, difference
+from darwinn_testbench.difference.difference import AspectFigures, FileFigures, compared
 from darwinn_testbench.difference.rows import DIFFERS, DIGEST, NOT_KNOWN, Aspect, DifferenceRow
+from darwinn_testbench.difference.side import Comparing
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, Verdict, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.tables import cell_text
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import Wanted, refuse_no_file
 
 EXAMPLES = """**Examples**
 
@@ -91,22 +93,12 @@ _OUTPUTS: tuple[Column[DifferenceRow], ...] = (
 def command(
     a: A,
     b: B,
+    asked: Wanted[Comparing],
     only: Only = None,
     every: All = False,
-    model: options.Model = 0,
-    companions: options.Companions = None,
     reference: References = None,
-    inputs: options.Inputs = None,
-    seed: options.Seed = 0,
-    runs: options.Runs = None,
-    inputs_kind: options.InputsKind = None,
-    chip_only: options.ChipOnly = False,
-    strict: options.Strict = False,
-    no_assumptions: options.NoAssumptions = False,
-    chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = None,
     html: Html = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Say what two compiled models differ in: programs, resources, cycles and outputs.
 
@@ -116,29 +108,14 @@ def command(
     is 0 without a difference in what is asked, 1 with one.
     """
     options.only_one_on_stdout(json=json, html=html)
-    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
+    refuse_no_file(html)
     aspects = _aspects(only or ())
     if a == b == "-":
         raise InputError("standard input can be one of the two")
     with progress_bar() as progress:
-        report = difference(
-            options.compiled_source_of(a),
-            options.compiled_source_of(b),
-            only=aspects,
-            model=model,
-            companions=companions or (),
-            references=_references(reference or ()),
-            inputs=inputs,
-            seed=seed,
-            runs=runs,
-            inputs_kind=inputs_kind or (),
-            chip_only=chip_only,
-            strict=strict,
-            assumptions=not no_assumptions,
-            chip_name=chip,
-            host_name=host,
-            progress=progress,
-        )
+        sides = options.compiled_source_of(a), options.compiled_source_of(b)
+        references = _references(reference or ())
+        report = compared(asked(*sides, only=aspects, references=references, progress=progress))
         if html is not None:
             # Imported here: no other call should wait for it.
             from darwinn_testbench.difference.page import page_of

@@ -16,6 +16,8 @@ from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.handler import MlirForm
 from darwinn_testbench.report import Report
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.scope import Scope
 
 EXAMPLES = """**Examples**
 
@@ -44,13 +46,13 @@ Output = Annotated[Path | None, option("--output -o PATH", "Write the listing he
 
 def command(
     file: options.AnyFile,
-    executable: options.Executable = None,
+    executable: settings.Executable = None,
     chunk: Chunk = None,
-    function: options.Function = None,
-    data: options.DataFiles = None,
+    function: settings.Function = None,
+    data: settings.DataFiles = (),
     mlir: Mlir = None,
     output: Output = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Print the instructions: operands by name, relocations, traversals as loop nests, tile sets.
 
@@ -62,10 +64,10 @@ def command(
     source = options.source_of(file)
     program = format_of(source)
     if program is not None:
-        options.only_for("DarwiNN files", executable=executable, chunk=chunk)
-        listed = list_program(source, program, data or (), function=function, mlir=mlir)
+        options.only_for(Scope.CHIP, executable=executable, chunk=chunk)
+        listed = list_program(source, program, data, function=function, mlir=mlir)
         _finish(listed, file, output, json, _lines)
-    options.only_for("programs of other formats", function=function, data=data, mlir=mlir)
+    options.only_for(Scope.PROGRAM, function=function, data=data, mlir=mlir)
     _finish(disassemble(source, executable=executable, chunk=chunk), file, output, json, _listing)
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
-from typing import Annotated
 
 from darwinn_sim.host import dma_trace
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.dma_check import DmaFigures, check_dma
+from darwinn_testbench.chip.dma_check import DmaCheck, DmaFigures, checked_dma
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import Lines, finish
-from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.request.record import Wanted
 
 EXAMPLES = """**Examples**
 
@@ -24,10 +23,6 @@ EXAMPLES = """**Examples**
 
 `darwinn dma --json model_edgetpu.tflite | jq '.rows[].entries[]'`
 """
-
-Full = Annotated[
-    bool, option("--full", "Run the tiles too, instead of the scalar core and its DMA alone.")
-]
 
 _SUMMARY: tuple[Column[DmaFigures], ...] = (
     Column("executable", lambda row: row.name),
@@ -41,36 +36,17 @@ _SUMMARY: tuple[Column[DmaFigures], ...] = (
 )
 
 
-def command(
-    file: options.File,
-    executable: options.Executable = None,
-    full: Full = False,
-    seed: options.Seed = 0,
-    no_assumptions: options.NoAssumptions = False,
-    junit: results.JUnit = None,
-    sarif: results.Sarif = None,
-    markdown: results.Markdown = None,
-    github: results.GitHub = False,
-    json: options.Json = False,
-) -> None:
+def command(file: options.File, asked: Wanted[DmaCheck], written: results.Results) -> None:
     """Compare the DMA that the program issues with the DMA hints of the file, entry by entry.
 
     The transfers come from executing the scalar core; hints are only what is expected. An entry is
     equal when kind, direction, buffer, offset and size are; contiguous descriptors count as one.
     A bare instruction stream has no hints: its transfers are shown.
     """
-    written = results.Results(json, junit, sarif, markdown, github)
     with progress_bar() as progress:
-        report = check_dma(
-            options.compiled_source_of(file),
-            with_tiles=full,
-            executable=executable,
-            seed=seed,
-            assumptions=not no_assumptions,
-            progress=progress,
-        )
+        report = checked_dma(asked(options.compiled_source_of(file), progress=progress))
     written.write([report])
-    finish(report, file=file, as_json=json, body=_body, next_step=_next_step(report, file))
+    finish(report, file=file, as_json=written.json, body=_body, next_step=_next_step(report, file))
 
 
 def _body(report: Report[DmaFigures]) -> Sequence[RenderableType]:

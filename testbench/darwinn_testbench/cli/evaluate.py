@@ -17,6 +17,8 @@ from darwinn_testbench.evaluation.task import EvaluationRow, Setting
 from darwinn_testbench.extras import require
 from darwinn_testbench.report import Report, Verdict, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import refuse_no_file
 from darwinn_testbench.vision.labels import Labels, labels_of
 from darwinn_testbench.vision.preparation import Fit
 
@@ -56,19 +58,19 @@ def command(
     dataset: DataSet,
     reference: Twin = None,
     labels: pictures.LabelFile = None,
-    out: options.Out = Path("evaluation"),
-    jobs: options.Jobs = None,
-    scheduler: options.Scheduler = None,
-    fresh: options.Fresh = False,
+    out: settings.Out = Path("evaluation"),
+    jobs: settings.Jobs = None,
+    scheduler: settings.Scheduler = None,
+    fresh: settings.Fresh = False,
     fit: pictures.FitOption = None,
     mean: pictures.Mean = None,
     std: pictures.Std = None,
-    companions: options.Companions = None,
-    strict: options.Strict = False,
-    no_assumptions: options.NoAssumptions = False,
+    companions: settings.Companions = (),
+    strict: settings.Strict = False,
+    assumptions: settings.Assumptions = True,
     timeout: Timeout = 3600.0,
     html: Html = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Ask a classifier about every picture of a data set: top-1 and top-5, of the chip and LiteRT.
 
@@ -89,16 +91,16 @@ def command(
     if not isinstance(source, str):
         raise InputError(f"{model}: a stream cannot be read by several processes: name a file")
     options.only_one_on_stdout(json=json, html=html)
-    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
+    refuse_no_file(html)
     names = labels_of(labels, source)
     setting = Setting(
         source,
         reference,
-        tuple(companions or ()),
+        tuple(map(str, companions)),
         fit or Fit.STRETCH,
         pictures.normalisation_of(mean, std),
         strict,
-        not no_assumptions,
+        assumptions,
     )
     with progress_bar() as progress:
         report = evaluate(

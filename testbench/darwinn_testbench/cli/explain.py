@@ -12,16 +12,17 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
-from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.explain.crossing import Crossing, Piece
-from darwinn_testbench.explain.explain import ExplainRow, explain
+from darwinn_testbench.explain.explain import Explaining, ExplainRow, explained
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Column, Report, counted, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import Wanted, refuse_no_file
 
 EXAMPLES = """**Examples**
 
@@ -42,14 +43,6 @@ Model = Annotated[
 ]
 Compiled = Annotated[
     str | None, argument("[COMPILED]", "The same model compiled: what became of each operator.")
-]
-Several = Annotated[
-    bool,
-    option(
-        "--several",
-        "Predict several pieces on the chip, as the compiler makes them if it is asked to (-a); a "
-        "compiled file says itself how many it has.",
-    ),
 ]
 All = Annotated[bool, option("--all", "A line for each operator, also of those that are alike.")]
 Html = Annotated[
@@ -115,15 +108,11 @@ _CROSSINGS: tuple[Column[Crossing], ...] = (
 
 def command(
     model: Model,
+    asked: Wanted[Explaining],
     compiled: Compiled = None,
-    chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = None,
-    companions: options.Companions = None,
-    several: Several = False,
     every: All = False,
-    no_assumptions: options.NoAssumptions = False,
     html: Html = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Say of each operator where it runs, chip or CPU, why, and what to change.
 
@@ -133,18 +122,11 @@ def command(
     inference, with the time that the host link takes for it, and what stays on the chip.
     """
     options.only_one_on_stdout(json=json, html=html)
-    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
+    refuse_no_file(html)
     with progress_bar() as progress:
-        report = explain(
-            options.source_of(model),
-            None if compiled is None else options.compiled_source_of(compiled),
-            companions=companions or (),
-            several=several,
-            chip_name=chip,
-            host_name=host,
-            assumptions=not no_assumptions,
-            progress=progress,
-        )
+        source = options.source_of(model)
+        other = None if compiled is None else options.compiled_source_of(compiled)
+        report = explained(asked(source, compiled=other, progress=progress))
         if html is not None:
             # Imported here: no other call should wait for it.
             from darwinn_testbench.explain.page import page_of

@@ -122,7 +122,7 @@ def _results(arguments: Sequence[str]) -> Results:
         if target and not (target == "-" and taken) and not _is_named_twice(arguments, target):
             files[name] = Path(target)
             taken = taken or target == "-"
-    return Results(json, github="--github" in arguments and not taken, **files)
+    return Results(json=json, github="--github" in arguments and not taken, **files)
 
 
 def _is_named_twice(arguments: Sequence[str], target: str) -> bool:

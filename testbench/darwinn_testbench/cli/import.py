@@ -12,6 +12,7 @@ from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.program_views import finish_profile
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.profile.imported import TICKS, import_times
+from darwinn_testbench.request import settings
 
 EXAMPLES = """**Examples**
 
@@ -52,12 +53,12 @@ Html = Annotated[
 def command(
     files: Files,
     program: Program = None,
-    data: options.DataFiles = None,
-    function: options.Function = None,
+    data: settings.DataFiles = (),
+    function: settings.Function = None,
     ticks_per_second: Ticks = TICKS,
     csv: Csv = None,
     html: Html = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Show the times that ExecuTorch's runtime has noted of a program, on any device.
 

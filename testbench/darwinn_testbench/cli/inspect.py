@@ -20,6 +20,8 @@ from darwinn_testbench.programs.contents import FunctionRow, inspect_program, su
 from darwinn_testbench.programs.formats import Format, format_of
 from darwinn_testbench.programs.several import inspect_files, together
 from darwinn_testbench.report import Column, Report, counted, table
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.scope import Scope
 
 EXAMPLES = """**Examples**
 
@@ -77,9 +79,9 @@ _COVERAGE_COLUMNS: tuple[Column[CoverageRow], ...] = (
 
 def command(
     files: Files,
-    data: options.DataFiles = None,
+    data: settings.DataFiles = (),
     show_coverage: Coverage = False,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Show the executables of a file, their inputs and outputs, and their instruction statistics.
 
@@ -90,13 +92,13 @@ def command(
         _show_coverage(compiled_files(files), as_json=json)
     files = program_files(files)
     if len(files) > 1:
-        _show_several(files, data or (), as_json=json)
+        _show_several(files, data, as_json=json)
     (file,) = files
     source = options.source_of(file)
     program = format_of(source)
     if program is not None:
-        _show_program(source, program, file, data or (), as_json=json)
-    options.only_for("programs of other formats", data=data)
+        _show_program(source, program, file, data, as_json=json)
+    options.only_for(Scope.PROGRAM, data=data)
     report = inspect(source)
     finish(
         report,
@@ -118,7 +120,7 @@ def _show_coverage(files: Sequence[str], *, as_json: bool) -> NoReturn:
     )
 
 
-def _show_several(files: Sequence[str], data: Sequence[str], *, as_json: bool) -> NoReturn:
+def _show_several(files: Sequence[str], data: Sequence[Source], *, as_json: bool) -> NoReturn:
     with progress_bar() as progress:
         reports = inspect_files(files, options.source_of, data, progress)
     finish(
@@ -144,7 +146,7 @@ def _section(report: Report[Any]) -> list[RenderableType]:
 
 
 def _show_program(
-    source: Source, found: Format, file: str, data: Sequence[str], *, as_json: bool
+    source: Source, found: Format, file: str, data: Sequence[Source], *, as_json: bool
 ) -> NoReturn:
     finish(
         inspect_program(source, found, data),

@@ -19,11 +19,14 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import FORMATS, draw, operation
 from darwinn_testbench.layers.rows import LayerRow
-from darwinn_testbench.layers.view import view_layers
-from darwinn_testbench.programs.formats import format_of, split_data
-from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.layers.view import layers_of
+from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import Column, Report, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import Wanted
+from darwinn_testbench.request.records import Call, Layers, LayerView, Naming
+from darwinn_testbench.request.scope import Scope
 
 EXAMPLES = """**Examples**
 
@@ -63,18 +66,9 @@ _NETWORK: Column[LayerRow] = Column(
 
 def command(
     file: options.AnyFile,
+    asked: Wanted[Layers],
     graph: Graph = None,
-    model: options.Model = 0,
-    companions: options.FurtherFiles = None,
-    reference: options.Names = None,
-    maps: options.Maps = None,
-    inputs: options.Inputs = None,
-    seed: options.Seed = 0,
-    chip_only: options.ChipOnly = False,
-    no_assumptions: options.NoAssumptions = False,
-    function: options.Function = None,
-    natives: options.Natives = None,
-    json: options.Json = False,
+    json: settings.Json = False,
 ) -> None:
     """Recover the network from the executable alone, or list the operators of another format.
 
@@ -90,59 +84,26 @@ def command(
     kind = "" if graph is None else graph.suffix.removeprefix(".").lower()
     if graph is not None and kind not in FORMATS:
         raise InputError(f"{graph}: a graph is written as .{', .'.join(FORMATS)}")
-    source = options.source_of(file)
-    data, others = split_data(companions or ())
-    if format_of(source) is not None:
-        options.only_for(
-            "DarwiNN files",
-            model=model or None,
-            with_=others or None,
-            reference=reference,
-            map=maps,
-            chip_only=chip_only,
-            no_assumptions=no_assumptions,
-        )
+    request = asked(options.source_of(file))
+    is_program = format_of(request.source) is not None
+    request.refuse(Scope.CHIP if is_program else Scope.PROGRAM)
+    if is_program:
         # Imported here: no other call should wait for what shows programs.
         from darwinn_testbench.cli.program_views import finish_layers
-        from darwinn_testbench.programs.operators import view_operators
+        from darwinn_testbench.programs.operators import operators_in
 
         with progress_bar() as progress:
-            operators = view_operators(
-                source,
-                inputs,
-                function=function,
-                natives=None if natives is None else load_natives(natives),
-                data=data,
-                seed=seed,
-                progress=progress,
-            )
+            call = request.part(Call, data=request.external, progress=progress)
+            operators = operators_in(call)
         finish_layers(operators, file, graph, as_json=json)
-    options.only_for("programs of other formats", inputs=inputs, function=function, natives=natives)
-    given = options.maps_of(maps, reference)
     with progress_bar() as progress:
-        report = view_layers(
-            source,
-            model=model,
-            companions=others,
-            seed=seed,
-            chip_only=chip_only,
-            assumptions=not no_assumptions,
-            progress=progress,
-        )
-        if reference is not None:
+        request = request.but(progress=progress)
+        report = layers_of(request.part(LayerView))
+        if request.reference is not None:
             # Imported here: no other call should wait for what compares.
-            from darwinn_testbench.comparison.layer_names import layer_names, with_names
+            from darwinn_testbench.comparison.layer_names import named_layers, with_names
 
-            names = layer_names(
-                source,
-                reference,
-                model=model,
-                companions=others,
-                maps=given,
-                seed=seed,
-                assumptions=not no_assumptions,
-                progress=progress,
-            )
+            names = named_layers(request.part(Naming))
             report = replace(report, rows=with_names(report.rows, names))
     if graph is not None:
         write_result(graph, draw(report, kind))

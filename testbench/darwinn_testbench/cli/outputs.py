@@ -1,7 +1,8 @@
 """Options that write files: none of them may write over what its command reads, or another writes.
 
-Every value of a command line is taken for a file that is read, unless its option is listed here: a
-new option is then protected before anybody thinks of it.
+Every value of a command line is taken for a file that is read, unless its setting says otherwise
+(``request.setting.Use``), or its option is listed here: a new option is then protected before
+anybody thinks of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from darwinn_testbench.cli import results
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import setting_of
+from darwinn_testbench.request.setting import Use
 
 
 def _alone(target: Path) -> Sequence[Path]:
@@ -32,30 +37,29 @@ def _for_model_explorer(target: Path) -> Sequence[Path]:
     return tuple(files_beside(target).values())
 
 
+def _options(use: Use) -> Iterator[str]:
+    """The options of the shared settings whose text is for that use."""
+    for shared in (settings, results):
+        found = filter(None, map(setting_of, vars(shared).values()))
+        yield from (each.option for each in found if each.use is use)
+
+
 OUTPUTS: Mapping[str, Callable[[Path], Sequence[Path]]] = {
+    **dict.fromkeys(_options(Use.RESULT), _alone),
     "--baseline": _alone,
     "--csv": _alone,
     "--document": _alone,
     "--graph": _alone,
     "--html": _alone,
-    "--junit": _alone,
-    "--markdown": _alone,
     "--model-explorer": _for_model_explorer,
-    "--out": _alone,
     "--output": _alone,
     "--record": _alone,
-    "--sarif": _alone,
     "--timeline": _alone,
     "--waves": _waves,
 }
 """Options that write, in whatever command, and the files that they write for their value."""
 
-TEXTS = frozenset(
-    {
-        *("--function", "--init-function", "--map", "--only", "--policy", "--reason"),
-        *("--scheduler", "--tap", "--until", "--work-queue"),
-    }
-)
+TEXTS = frozenset({*_options(Use.VALUE), "--only", "--reason"})
 """Options whose value is no file, even where one is called so."""
 
 

@@ -23,6 +23,7 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, counted, seconds, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings
 from darwinn_testbench.vision.answers import Answer, Box, Person, Region, Seen
 from darwinn_testbench.vision.look import USUAL, PictureRow, look
 from darwinn_testbench.vision.preparation import Fit, Normalisation
@@ -93,11 +94,11 @@ def command_of(task: str) -> Callable[..., None]:
         std: Std = None,
         threshold: Threshold = usual.threshold,
         top: Most = usual.most,
-        companions: options.Companions = None,
+        companions: settings.Companions = (),
         then: Then = None,
-        strict: options.Strict = False,
-        no_assumptions: options.NoAssumptions = False,
-        json: options.Json = False,
+        strict: settings.Strict = False,
+        assumptions: settings.Assumptions = True,
+        json: settings.Json = False,
     ) -> None:
         # Imported here: no other command should wait for what draws.
         from darwinn_testbench.vision.drawing import annotated, encoded, writable
@@ -121,12 +122,12 @@ def command_of(task: str) -> Callable[..., None]:
                 labels=labels,
                 most=top,
                 threshold=threshold,
-                companions=companions or (),
+                companions=companions,
                 then=then or (),
                 fit=fit,
                 normalisation=normalisation,
                 strict=strict,
-                assumptions=not no_assumptions,
+                assumptions=assumptions,
                 progress=progress,
                 finished=write,
             )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
-from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
-from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.engine import Engine
@@ -20,14 +19,19 @@ from darwinn_testbench.profile.profile import (
     SHORT,
     ProfileFigures,
     ProfileRow,
-    profile,
+    profiled,
 )
 from darwinn_testbench.profile.tables import LAYER_NOTE, MEMORY_COLUMNS, UNIT_COLUMNS, layer_columns
-from darwinn_testbench.programs.formats import format_of, split_data
-from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.tables import counted
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import Wanted
+from darwinn_testbench.request.records import Calls
+from darwinn_testbench.request.scope import Scope
+from darwinn_testbench.request.setting import Setting, Use
+from darwinn_testbench.request.timing import Profile, Profiling, advised
 
 EXAMPLES = """**Examples**
 
@@ -48,60 +52,44 @@ EXAMPLES = """**Examples**
 `darwinn profile model_edgetpu.tflite --timeline trace.pftrace`, then open it in ui.perfetto.dev
 """
 
-Csv = Annotated[Path | None, option("--csv PATH", "Also write the layers as CSV; - is stdout.")]
-Timeline = Annotated[
-    Path | None, option("--timeline PATH", "Also write a trace for the Perfetto UI (.pftrace).")
-]
-Html = Annotated[
-    Path | None,
-    option("--html PATH", "Also write a page with charts and the network; - is stdout."),
-]
-ModelExplorer = Annotated[
-    Path | None,
-    option(
-        "--model-explorer PATH",
-        "Also write the network for Model Explorer, and beside it the data of its nodes: "
-        "PATH.json, PATH.cycles.json and so on.",
-    ),
-]
-Operations = Annotated[
-    bool, option("--operations", "Also say what each layer computes, which takes longer.")
-]
 
-Calls = Annotated[
-    int | None,
-    option(
-        "--runs K",
-        "Of a program of another format: pairs of calls that are measured, one as it is and one "
-        "with each operator timed, after two that are not; 5 by default.",
-        min=1,
-        max=100_000,
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class Asked(Profile):
+    """A profile, and the files that it is written to."""
+
+    csv: Annotated[
+        Path | None,
+        Setting("--csv PATH", "Also write the layers as CSV; - is stdout.", use=Use.RESULT),
+    ] = None
+    timeline: Annotated[
+        Path | None,
+        Setting(
+            "--timeline PATH",
+            "Also write a trace for the Perfetto UI (.pftrace).",
+            scope=Scope.CHIP,
+            use=Use.RESULT,
+        ),
+    ] = None
+    html: Annotated[
+        Path | None,
+        Setting(
+            "--html PATH",
+            "Also write a page with charts and the network; - is stdout.",
+            use=Use.RESULT,
+        ),
+    ] = None
+    model_explorer: Annotated[
+        Path | None,
+        Setting(
+            "--model-explorer PATH",
+            "Also write the network for Model Explorer, and beside it the data of its nodes: "
+            "PATH.json, PATH.cycles.json and so on.",
+            scope=Scope.CHIP,
+        ),
+    ] = None
 
 
-def command(
-    file: options.AnyFile,
-    chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = None,
-    reference: options.Names = None,
-    maps: options.Maps = None,
-    operations: Operations = False,
-    no_assumptions: options.NoAssumptions = False,
-    model: options.Model = 0,
-    companions: options.FurtherFiles = None,
-    csv: Csv = None,
-    timeline: Timeline = None,
-    html: Html = None,
-    model_explorer: ModelExplorer = None,
-    inputs: options.Inputs = None,
-    seed: options.Seed = 0,
-    calls: Calls = None,
-    function: options.Function = None,
-    natives: options.Natives = None,
-    engine: options.RunEngine = Engine.MODEL,
-    json: options.Json = False,
-) -> None:
+def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = False) -> None:
     """Say where the time of an inference goes: by layer, unit and wait, or by operator.
 
     The times are those of a cycle-approximate model (docs/timing.md), with the chip's clock and the
@@ -112,44 +100,20 @@ def command(
     Of an ExecuTorch, IREE or BEF program the operators are timed as this computer's CPU executes
     them: seconds, measured, in the place of cycles. --engine original times the original runtime.
     """
-    options.no_rtl(engine)
+    request = asked(options.source_of(file))
+    csv, html, timeline = request.csv, request.html, request.timeline
     options.only_one_on_stdout(json=json, csv=csv, timeline=timeline, html=html)
-    source = options.source_of(file)
-    data, others = split_data(companions or ())
-    if format_of(source) is not None:
-        options.only_for(
-            "DarwiNN files",
-            chip=None if chip == DEFAULT_CHIP else chip,
-            host=host,
-            reference=reference,
-            map=maps,
-            operations=operations,
-            no_assumptions=no_assumptions,
-            model=model or None,
-            with_=others or None,
-            timeline=timeline,
-            model_explorer=model_explorer,
-        )
+    is_program = format_of(request.source) is not None
+    request.refuse(Scope.CHIP if is_program else Scope.PROGRAM, Scope.NETWORK)
+    if is_program:
         # Imported here: no other call should wait for what shows programs.
         from darwinn_testbench.cli.program_views import finish_profile
-        from darwinn_testbench.profile.operators import profile_operators
-        from darwinn_testbench.profile.original import profile_original
+        from darwinn_testbench.profile.operators import operator_times
+        from darwinn_testbench.profile.original import original_times
 
-        shared: dict[str, Any] = {
-            "function": function,
-            "data": data,
-            "seed": seed,
-            "calls": calls,
-        }
+        times = original_times if request.engine is Engine.ORIGINAL else operator_times
         with progress_bar() as progress:
-            if engine is Engine.ORIGINAL:
-                options.only_for("the project's references", natives=natives)
-                timed = profile_original(source, inputs, progress=progress, **shared)
-            else:
-                given = None if natives is None else load_natives(natives)
-                timed = profile_operators(
-                    source, inputs, natives=given, progress=progress, **shared
-                )
+            timed = times(request.part(Calls, data=request.external, progress=progress))
         finish_profile(
             timed,
             file,
@@ -158,60 +122,38 @@ def command(
             as_json=json,
             next_step="the same with --html profile.html draws the network",
         )
-    options.no_original(engine)
-    options.only_for(
-        "programs of other formats",
-        inputs=inputs,
-        seed=seed or None,
-        runs=calls,
-        function=function,
-        natives=natives,
-    )
     with progress_bar() as progress:
-        report = profile(
-            source,
-            reference=reference,
-            model=model,
-            companions=others,
-            maps=options.maps_of(maps, reference),
-            chip_name=chip,
-            host_name=host,
-            operations=operations or html is not None or model_explorer is not None,
-            assumptions=not no_assumptions,
-            progress=progress,
-        )
+        looks = request.operations or html is not None or request.model_explorer is not None
+        report = profiled(request.part(Profiling, operations=looks, progress=progress))
         figures: ProfileFigures = report.figures["profile"]
         if timeline is not None:
             # Imported here: no other command should wait for it.
             from darwinn_testbench.profile.timeline import to_perfetto
 
             progress("writing the timeline", 0, None)
-            profiled = figures.profiled
-            write_result(timeline, to_perfetto(profiled.timing, profiled.names))
+            made_of = figures.profiled
+            write_result(timeline, to_perfetto(made_of.timing, made_of.names))
     if html is not None:
         # Imported here: no other command should wait for it.
         from darwinn_testbench.profile.page import profile_page
 
         write_result(html, profile_page(report))
-    if model_explorer is not None:
+    if request.model_explorer is not None:
         from darwinn_testbench.profile.model_explorer import write_files
 
-        written = write_files(model_explorer, report)
+        written = write_files(request.model_explorer, report)
         print_line(f"{', '.join(map(str, written))}: for Model Explorer (docs/cli.md)")
     if csv is not None:
         write_result(csv, to_csv(report.rows))
     if timeline is not None and str(timeline) != "-":
         print_line(f"{timeline}: the timeline; https://ui.perfetto.dev opens it")
     data_on_stdout = "-" in (str(csv), str(timeline), str(html))
-    report_command = timing_options.advised(
-        "report", file, chip=chip, host=host, model=model, companions=companions
-    )
     finish(
         report,
         file=file,
         as_json=json,
         body=_nothing if data_on_stdout else _body,
-        next_step=f"{report_command} --output report.html adds the verdict",
+        next_step=f"{advised('report', file, request)} --output report.html adds the verdict",
         summary_on_stderr=data_on_stdout,
     )
 

@@ -8,12 +8,13 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli import results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.regression.task import Outcome
 from darwinn_testbench.report import Column, Report, seconds, table
+from darwinn_testbench.request import settings
 
 EXAMPLES = """**A manifest**
 
@@ -52,16 +53,13 @@ Manifest = Annotated[
 
 def command(
     manifest: Manifest,
-    out: options.Out = Path("regression"),
-    jobs: options.Jobs = None,
-    scheduler: options.Scheduler = None,
-    fresh: options.Fresh = False,
-    no_assumptions: options.NoAssumptions = False,
-    junit: results.JUnit = None,
-    sarif: results.Sarif = None,
-    markdown: results.Markdown = None,
-    github: results.GitHub = False,
-    json: options.Json = False,
+    out: settings.Out = Path("regression"),
+    jobs: settings.Jobs = None,
+    scheduler: settings.Scheduler = None,
+    fresh: settings.Fresh = False,
+    assumptions: settings.Assumptions = True,
+    *,
+    written: results.Results,
 ) -> None:
     """Verify many executables: each case of the manifest, with each of its seeds, on each engine.
 
@@ -72,7 +70,6 @@ def command(
     # Imported here: no other command should wait for what starts processes.
     from darwinn_testbench.regression.run import regress
 
-    written = results.Results(json, junit, sarif, markdown, github)
     with progress_bar() as progress:
         report = regress(
             manifest,
@@ -80,11 +77,11 @@ def command(
             jobs=jobs,
             scheduler=scheduler,
             fresh=fresh,
-            assumptions=not no_assumptions,
+            assumptions=assumptions,
             progress=progress,
         )
     written.write([report])
-    finish(report, file=manifest, as_json=json, body=_body, next_step=_next_step(report))
+    finish(report, file=manifest, as_json=written.json, body=_body, next_step=_next_step(report))
 
 
 def _body(report: Report[Outcome]) -> Sequence[RenderableType]:

@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
-from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.options import only_one_on_stdout
 from darwinn_testbench.report import Report, Row, github, to_junit, to_markdown, to_sarif
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.setting import Setting, Use
 
 FORMS: Mapping[str, Callable[[Sequence[Report[Row]]], bytes]] = {
     "junit": to_junit,
@@ -23,17 +24,20 @@ FORMS: Mapping[str, Callable[[Sequence[Report[Row]]], bytes]] = {
 """What each option writes."""
 
 JUnit = Annotated[
-    Path | None, option("--junit PATH", "Also write the rows as JUnit XML; - is stdout.")
+    Path | None,
+    Setting("--junit PATH", "Also write the rows as JUnit XML; - is stdout.", use=Use.RESULT),
 ]
 Sarif = Annotated[
-    Path | None, option("--sarif PATH", "Also write what did not pass as SARIF 2.1.0.")
+    Path | None,
+    Setting("--sarif PATH", "Also write what did not pass as SARIF 2.1.0.", use=Use.RESULT),
 ]
 Markdown = Annotated[
-    Path | None, option("--markdown PATH", "Also write the verdicts as a Markdown table.")
+    Path | None,
+    Setting("--markdown PATH", "Also write the verdicts as a Markdown table.", use=Use.RESULT),
 ]
 GitHub = Annotated[
     bool,
-    option(
+    Setting(
         "--github", "Also print annotations for GitHub Actions, and append to the step's summary."
     ),
 ]
@@ -47,15 +51,23 @@ class Results:
         InputError: two results would go to standard output.
     """
 
-    json: bool = False
-    junit: Path | None = None
-    sarif: Path | None = None
-    markdown: Path | None = None
-    github: bool = False
+    junit: JUnit = None
+    sarif: Sarif = None
+    markdown: Markdown = None
+    github: GitHub = False
+    json: settings.Json = False
 
     def __post_init__(self) -> None:
+        self.refuse_beside()
+
+    def refuse_beside(self, **others: object) -> None:
+        """Refuse two results on standard output, of these and of ``others``, by option.
+
+        Raises:
+            InputError: there are two.
+        """
         files = {name: getattr(self, name) for name in FORMS}
-        only_one_on_stdout(json=self.json, github=self.github, **files)
+        only_one_on_stdout(json=self.json, **others, github=self.github, **files)
 
     def write(self, reports: Sequence[Report[Row]]) -> None:
         """Write every result that is asked for.

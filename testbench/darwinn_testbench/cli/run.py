@@ -13,12 +13,13 @@ from darwinn_sim.machine.examine import StopPoint, Tap
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.execution import (
+    ChipRun,
     RunRow,
     TapFigures,
+    chip_run,
     lifted_line,
     output_arrays,
     outputs_as,
-    run,
     states_line,
     write_member,
 )
@@ -30,15 +31,16 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import after_failure, finish
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.programs.formats import format_of, split_data
-from darwinn_testbench.programs.handler import HostOptions
-from darwinn_testbench.programs.natives import load_natives
-from darwinn_testbench.programs.run import run_program
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.programs.run import program_run
 from darwinn_testbench.programs.taps import ValueTap
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 from darwinn_testbench.report.files import result_stream, write_result
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import Wanted, refuse_no_file
+from darwinn_testbench.request.records import ProgramRun, Run
+from darwinn_testbench.request.scope import Scope
 
 EXAMPLES = """**Examples**
 
@@ -63,37 +65,6 @@ EXAMPLES = """**Examples**
 `darwinn run suite.bef --init-function start --work-queue mstd:8 --error-codes`
 """
 
-Until = Annotated[
-    str | None,
-    option("--until POINT", "Stop the inference at layer:N (its end) or at pc:CHUNK:PC."),
-]
-Taps = Annotated[
-    list[str] | None,
-    option(
-        "--tap WHAT",
-        "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
-        "(bytes), or layer:N, what a layer writes (`darwinn verify --layers` numbers them). "
-        "Of an ExecuTorch, IREE or BEF program: values by name, or by the operation that computes "
-        "them; `'*'` and `'?'` stand for any characters, and `'*'` alone shows which there are. "
-        "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …",
-    ),
-]
-Preloads = Annotated[
-    list[str] | None,
-    option(
-        "--preload WHAT",
-        "What is in wide memory before anything runs: wide:TILES:ROW=FILE, or "
-        "wide:TILES:ROW:END=pattern:SEED for random bytes. TILES is like 0 or 0-3,5.",
-    ),
-]
-Then = Annotated[
-    list[str] | None,
-    option(
-        "--then FILE",
-        "The next segment of a pipeline, on a chip of its own: it runs on what the segments "
-        "before it give, by name. Repeat it for more segments, in their order.",
-    ),
-]
 Output = Annotated[
     str | None,
     option(
@@ -130,31 +101,7 @@ _TAP_COLUMNS: tuple[Column[ValueTap], ...] = (
 
 
 def command(
-    file: options.AnyFile,
-    inputs: options.Inputs = None,
-    seed: options.Seed = 0,
-    runs: options.Runs = None,
-    inputs_kind: options.InputsKind = None,
-    output: Output = None,
-    until: Until = None,
-    tap: Taps = None,
-    preload: Preloads = None,
-    then: Then = None,
-    model: options.Model = 0,
-    companions: options.FurtherFiles = None,
-    schedules: options.Schedules = 0,
-    schedule_seed: options.ScheduleSeed = None,
-    chip_only: options.ChipOnly = False,
-    no_hazards: options.NoHazards = False,
-    strict: options.Strict = False,
-    no_assumptions: options.NoAssumptions = False,
-    engine: options.RunEngine = Engine.MODEL,
-    function: options.Function = None,
-    natives: options.Natives = None,
-    work_queue: options.WorkQueue = None,
-    init_function: options.InitFunction = None,
-    error_codes: options.ErrorCodes = False,
-    json: options.Json = False,
+    file: options.AnyFile, asked: Wanted[Run], output: Output = None, json: settings.Json = False
 ) -> None:
     """Run a compiled model, an inference for each set of inputs, or a function of a program.
 
@@ -165,78 +112,23 @@ def command(
     Of an ExecuTorch, IREE or BEF program a function is called on the CPU.
     """
     options.only_one_on_stdout(json=json, output=output)
-    options.no_rtl(engine)
-    options.schedule_of(schedules, schedule_seed)
-    source = options.source_of(file)
-    host = HostOptions(work_queue, init_function, error_codes)
-    data, others = split_data(companions or ())
-    if format_of(source) is not None:
-        options.only_for(
-            "DarwiNN files",
-            until=until,
-            preload=preload,
-            then=then,
-            model=model or None,
-            with_=others or None,
-            schedules=schedules or None,
-            chip_only=chip_only,
-            hazards=False if no_hazards else None,
-            strict=strict,
-            no_assumptions=no_assumptions,
-        )
-        with progress_bar() as progress, _archive(tap or (), output) as archive:
-            report = run_program(
-                source,
-                inputs,
-                function=function,
-                engine=engine,
-                natives=None if natives is None else load_natives(natives),
-                data=data,
-                host=host,
-                seed=seed,
-                runs=runs,
-                inputs_kind=inputs_kind or (),
-                taps=tap or (),
-                keep=None if archive is None else partial(write_member, archive),
-                progress=progress,
-            )
+    request = asked(options.source_of(file))
+    is_program = format_of(request.source) is not None
+    request.refuse(Scope.CHIP if is_program else Scope.PROGRAM, Scope.NETWORK)
+    if is_program:
+        with progress_bar() as progress, _archive(request.taps, output) as archive:
+            keep = None if archive is None else partial(write_member, archive)
+            told = {"data": request.external, "keep": keep, "progress": progress}
+            report = program_run(request.part(ProgramRun, **told))
             if archive is not None:
                 for name, array in output_arrays(report).items():
                     write_member(archive, name, array)
         _finish(report, file, output, json, stored=archive is not None)
-    options.only_for(
-        "programs of other formats",
-        function=function,
-        natives=natives,
-        data=data or None,
-        work_queue=work_queue,
-        init_function=init_function,
-        error_codes=error_codes,
-    )
-    options.no_original(engine)
-    stop, taps = _examine(until, tap or ())
-    preloads = [each for text in preload or () for each in parse_preload(text)]
+    stop, taps = _examine(request.until, request.taps)
+    preloads = [each for text in request.preloads for each in parse_preload(text)]
     with progress_bar() as progress:
-        report = run(
-            source,
-            inputs,
-            model=model,
-            companions=others,
-            then=then or (),
-            seed=seed,
-            runs=runs,
-            inputs_kind=inputs_kind or (),
-            until=stop,
-            taps=taps,
-            preloads=preloads,
-            schedules=schedules,
-            schedule_seed=schedule_seed,
-            chip_only=chip_only,
-            hazards=False if no_hazards else None,
-            strict=strict,
-            assumptions=not no_assumptions,
-            progress=progress,
-        )
+        looks = {"until": stop, "taps": taps, "preloads": preloads, "progress": progress}
+        report = chip_run(request.part(ChipRun, **looks))
     _finish(report, file, output, json)
 
 
@@ -253,7 +145,7 @@ def _archive(taps: Sequence[str], output: str | None) -> Iterator[zipfile.ZipFil
         return
     if not output.lower().endswith(".npz"):
         raise InputError(f"{output}: values of taps are written with the outputs to an .npz")
-    options.refuse_no_file(output)
+    refuse_no_file(output)
     with result_stream(output) as stream, zipfile.ZipFile(stream, "w") as archive:
         yield archive
 

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.compiler import SampleRow, sample
 from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.request import settings
 
 EXAMPLES = """**Examples**
 
@@ -32,7 +32,7 @@ _COLUMNS: tuple[Column[SampleRow], ...] = (
 )
 
 
-def command(directory: Directory, seed: Seed = 0, json: options.Json = False) -> None:
+def command(directory: Directory, seed: Seed = 0, json: settings.Json = False) -> None:
     """Write three small networks, before compilation and compiled, to try everything else on.
 
     A dense network (int8) and a convolution (uint8), compiled by the project itself: real

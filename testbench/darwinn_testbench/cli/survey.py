@@ -9,18 +9,20 @@ from typing import Annotated
 
 from rich.console import Console, RenderableType
 
-from darwinn_testbench.cli import options, results
+from darwinn_testbench.cli import results
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import refuse_no_file
 from darwinn_testbench.survey.columns import FIELD_COLUMNS, row_columns
 from darwinn_testbench.survey.field_values import KNOWN, FieldValues
 from darwinn_testbench.survey.plan import LeftOut
 from darwinn_testbench.survey.run import survey
-from darwinn_testbench.survey.task import DEFAULT_TIMEOUT, Options, SurveyRow
+from darwinn_testbench.survey.task import Options, SurveyRow
 
 EXAMPLES = """**How files pair**
 
@@ -46,33 +48,18 @@ Paths = Annotated[
         "Files, and folders that are searched for programs of the chip, whatever their names.",
     ),
 ]
-NoReference = Annotated[
-    bool, option("--no-reference", "Only run the models, and compare them with nothing.")
-]
-Timeout = Annotated[float, option("--timeout S", "Seconds for one row; then it is a fault.", min=1)]
 Html = Annotated[Path | None, option("--html PATH", "Also write it all as one page; - is stdout.")]
 
 
 def command(
     paths: Paths,
-    out: options.Out = Path("survey"),
-    jobs: options.Jobs = None,
-    fresh: options.Fresh = False,
-    no_reference: NoReference = False,
-    seed: options.Seed = 0,
-    runs: options.Runs = None,
-    no_hazards: options.NoHazards = False,
-    strict: options.Strict = False,
-    no_assumptions: options.NoAssumptions = False,
-    require_reference: options.RequireReference = False,
-    chip_only: options.ChipOnly = False,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    chosen: Options,
+    out: settings.Out = Path("survey"),
+    jobs: settings.Jobs = None,
+    fresh: settings.Fresh = False,
     html: Html = None,
-    junit: results.JUnit = None,
-    sarif: results.Sarif = None,
-    markdown: results.Markdown = None,
-    github: results.GitHub = False,
-    json: options.Json = False,
+    *,
+    written: results.Results,
 ) -> None:
     """Verify and time every compiled model in folders: one row each, others left out by name.
 
@@ -87,22 +74,8 @@ def command(
     """
     if "-" in paths:
         raise InputError("standard input holds one file: darwinn verify takes it")
-    written = results.Results(json, junit, sarif, markdown, github)
-    options.only_one_on_stdout(
-        json=json, html=html, junit=junit, sarif=sarif, markdown=markdown, github=github
-    )
-    options.refuse_no_file(None if html is None or str(html) == "-" else str(html))
-    chosen = Options(
-        references=not no_reference,
-        seed=seed,
-        runs=runs,
-        hazards=not no_hazards,
-        strict=strict,
-        assumptions=not no_assumptions,
-        require_reference=require_reference,
-        chip_only=chip_only,
-        timeout=timeout,
-    )
+    written.refuse_beside(html=html)
+    refuse_no_file(html)
     with progress_bar() as progress:
         report = survey(paths, out, chosen, jobs=jobs, fresh=fresh, progress=progress)
     if html is not None:
@@ -114,7 +87,7 @@ def command(
     finish(
         report,
         file=report.file,
-        as_json=json,
+        as_json=written.json,
         body=_body if str(html) != "-" else lambda _: [],
         next_step=_next_step(report, html),
         summary_on_stderr=str(html) == "-",

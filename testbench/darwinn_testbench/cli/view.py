@@ -10,8 +10,7 @@ from typing import Annotated
 from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import SimulationError
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
-from darwinn_testbench.cli import options, timing_options
+from darwinn_testbench.cli import options
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.files import program_files
 from darwinn_testbench.cli.progress import progress_bar
@@ -22,6 +21,9 @@ from darwinn_testbench.profile.profile import ProfileRow, profile
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.report import Report, Row, judged
+from darwinn_testbench.request import settings, timing
+from darwinn_testbench.request.scope import Scope
+from darwinn_testbench.request.timing import DEFAULT_CHIP
 
 EXAMPLES = """**Examples**
 
@@ -63,12 +65,12 @@ _LIBRARY = "charts.js"
 def command(
     files: Files,
     reference: Reference = None,
-    chip: timing_options.Chip = DEFAULT_CHIP,
-    host: timing_options.Host = None,
-    no_assumptions: options.NoAssumptions = False,
+    chip: timing.Chip = DEFAULT_CHIP,
+    host: timing.Host = None,
+    assumptions: settings.Assumptions = True,
     port: Port = 0,
     browser: Browser = True,
-    natives: options.Natives = None,
+    natives: settings.Natives = None,
 ) -> None:
     """Open the page of a profile in a browser, several files side by side.
 
@@ -94,7 +96,7 @@ def command(
                 with progress_bar() as progress:
                     source = options.source_of(file)
                     if format_of(source) is not None:
-                        options.only_for("DarwiNN files", reference=each)
+                        options.only_for(Scope.CHIP, reference=each)
                         timed = profile_operators(source, natives=given, progress=progress)
                         reports.append(timed)
                         continue
@@ -105,7 +107,7 @@ def command(
                             chip_name=chip,
                             host_name=host,
                             operations=True,
-                            assumptions=not no_assumptions,
+                            assumptions=assumptions,
                             progress=progress,
                         )
                     )

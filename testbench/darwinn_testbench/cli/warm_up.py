@@ -7,12 +7,12 @@ from typing import Annotated
 
 from rich.console import RenderableType
 
-from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument
 from darwinn_testbench.cli.progress import compilation_bar
 from darwinn_testbench.kernels import KernelsRow, Part, warm_up
 from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.request import settings
 
 EXAMPLES = """**Examples**
 
@@ -41,7 +41,7 @@ _COLUMNS: tuple[Column[KernelsRow], ...] = (
 )
 
 
-def command(parts: Parts = None, jobs: options.Jobs = None, json: options.Json = False) -> None:
+def command(parts: Parts = None, jobs: settings.Jobs = None, json: settings.Json = False) -> None:
     """Compile the model of the chip for this processor, before it is needed.
 
     Its kernels are compiled once for each processor and state of the sources, at the first command

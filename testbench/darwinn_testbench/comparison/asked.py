@@ -1,59 +1,50 @@
-"""What a verification is asked to do."""
+"""What a verification is asked to do, and what of that is for which of its two sides."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 
-from darwinn_formats.files import Source
+from darwinn_formats.files import Source, name_of
 from darwinn_formats.signatures import is_executorch
 
-from darwinn_testbench.chip.inputs import Inputs
-from darwinn_testbench.engine import Engine
-from darwinn_testbench.policy import Policy
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of
-from darwinn_testbench.programs.handler import PLAIN_HOST, HostOptions, Natives, head_of
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Verdict
+from darwinn_testbench.request.inputs import head_of
+from darwinn_testbench.request.records import PLAIN_HOST, HostOptions, Verification
+from darwinn_testbench.request.scope import Scope
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What :func:`darwinn_testbench.comparison.verify.verify` was asked; see there."""
+@dataclass(frozen=True)
+class Asked(Verification):
+    """A :class:`Verification` that knows what its files are."""
 
-    source: Source
-    reference: Source | Reference | None
-    inputs: Inputs
-    expected: str | os.PathLike[str] | None
-    function: str | None
-    maps: Sequence[str]
-    model: int
-    companions: Sequence[Source]
-    data: Sequence[Source]
-    natives: Natives | None
-    host: HostOptions
-    engine: Engine
-    waves: Path | None
-    stall_seed: int | None
-    policy: Policy | None
-    seed: int
-    runs: int | None
-    inputs_kind: Sequence[str]
-    schedules: int
-    schedule_seed: int | None
-    anyway: bool
-    proof: bool
-    require_proof: bool
-    parameters: bool
-    chip_only: bool
-    hazards: bool | None
-    strict: bool
-    layers: bool
-    localise: bool
-    require_reference: bool
-    assumptions: bool
+    @cached_property
+    def between_programs(self) -> bool:
+        """As :func:`between_programs`, of this verification."""
+        return between_programs(self.source, self.reference, self.expected)
+
+    def refuse_unfit(self) -> None:
+        """Refuse what does not apply to the files.
+
+        Raises:
+            InputError, Unavailable: something does not; it is named.
+            OSError: a file cannot be read, or a result not be written.
+        """
+        beyond = [Scope.NETWORK] if self.between_programs else [Scope.PROGRAM]
+        beyond += [] if format_of(self.source) is None else [Scope.CHIP]
+        self.refuse(*beyond)
+        sides = (self.source, self.reference)
+        if self.external and not any(map(self.data_of, sides)):
+            raise InputError(
+                f"{name_of(self.external[0])}: external data is for ExecuTorch programs"
+            )
+        if self.host and not any(map(self.host_of, sides)):
+            raise InputError("--work-queue, --init-function and --error-codes are for BEF files")
 
     @property
     def uncompared(self) -> Verdict:
@@ -70,5 +61,22 @@ class Asked:
     def data_of(self, side: Source | Reference | None) -> Sequence[Source]:
         """The external data for one of the sides: none where it is no ExecuTorch program."""
         if isinstance(side, bytes | str | os.PathLike) and is_executorch(head_of(side)):
-            return self.data
+            return self.external
         return ()
+
+
+def between_programs(
+    source: Source,
+    reference: Source | Reference | None = None,
+    expected: str | os.PathLike[str] | None = None,
+) -> bool:
+    """Whether a side is a program of another format, or stored; else a network decides.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    if expected or format_of(source) is not None:
+        return True
+    if isinstance(reference, bytes | str | os.PathLike):
+        return format_of(reference) is not None
+    return reference is not None

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from darwinn_formats.files import Source
 from darwinn_formats.names import short_name
 
-from darwinn_testbench.comparison.verify import between_programs, verify
+from darwinn_testbench.comparison.asked import Asked, between_programs
+from darwinn_testbench.comparison.verify import answer
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.check import Finding, TensorRow
 from darwinn_testbench.layers.rows import LayerRow
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import Naming
 
 
 @dataclass(frozen=True)
@@ -35,73 +36,31 @@ class LayerName:
         return f"{self.operator} {short_name(self.tensor)}"
 
 
-def layer_names(
-    source: Source,
-    reference: Source,
-    *,
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    maps: Sequence[str] = (),
-    seed: int = 0,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> dict[int, LayerName]:
+def named_layers(asked: Naming) -> dict[int, LayerName]:
     """Names by number of ``layer:N``; of layers whose bytes no tensor has there is none.
 
-    Raises: as ``found_tensors``.
+    Raises: as ``tensors_of``.
     """
-    return names_of(
-        found_tensors(
-            source,
-            reference,
-            model=model,
-            companions=companions,
-            maps=maps,
-            seed=seed,
-            assumptions=assumptions,
-            progress=progress,
-        )
-    )
+    return names_of(tensors_of(asked))
 
 
-def found_tensors(
-    source: Source,
-    reference: Source,
-    *,
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    maps: Sequence[str] = (),
-    seed: int = 0,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Sequence[TensorRow]:
+def tensors_of(asked: Naming) -> Sequence[TensorRow]:
     """The tensors of the network in one inference, with the layers that hold them.
-
-    ``maps`` say which input or output of the reference is which, as for ``verify``.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
         InputError: the reference is not the model before compilation, as ``.tflite``.
         ModelError: it is of a kind that no reference is made of.
     """
-    if between_programs(source, reference):
+    if between_programs(asked.source, asked.reference):
         raise InputError("layers have the names of the model before compilation: a .tflite")
-    report = verify(
-        source,
-        reference,
-        model=model,
-        companions=companions,
-        maps=maps,
-        seed=seed,
-        runs=1,
-        chip_only=True,
-        layers=True,
-        hazards=False,
-        assumptions=assumptions,
-        progress=progress,
-    )
-    rows: Sequence[TensorRow] = report.figures["tensors"]
+    how = {"runs": 1, "chip_only": True, "layers": True, "hazards": False}
+    rows: Sequence[TensorRow] = answer(asked.part(Asked, **how)).figures["tensors"]
     return rows
+
+
+layer_names = takes(Naming, "layer_names")(named_layers)
+found_tensors = takes(Naming, "found_tensors")(tensors_of)
 
 
 def names_of(rows: Sequence[TensorRow]) -> dict[int, LayerName]:

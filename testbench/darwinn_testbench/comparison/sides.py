@@ -42,6 +42,7 @@ from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Una
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.programs.formats import format_of, open_program
+from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.run import inputs_of, unique
 from darwinn_testbench.reference.protocol import (
     Datum,
@@ -336,7 +337,7 @@ def open_device(asked: Asked) -> DeviceProgram:
     """A compiled model on the simulated chip; raises as :func:`open_side`."""
     source = read_once(asked.source)
     file = load(source)
-    bounds = bind_file(file, asked.companions)
+    bounds = bind_file(file, asked.others)
     bound = choose_model(bounds, asked.model)
     session = Session(bound, strict=asked.strict, seed=asked.seed, assumptions=asked.assumptions)
     again = asked.schedules or asked.hazards is not False
@@ -366,7 +367,7 @@ def _open_program(asked: Asked, source: Source, function: str | None = None) -> 
     return open_program(
         source,
         function=function,
-        natives=asked.natives,
+        natives=load_natives(asked.natives),
         host=asked.host_of(source),
         data=asked.data_of(source),
         engine=asked.engine,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from darwinn_sim.machine.examine import Tap
 
-from darwinn_testbench.chip.input_kinds import InputKind
 from darwinn_testbench.chip.inputs import Origin, TensorMap
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.cases import Case
@@ -31,6 +30,7 @@ from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof.prove import OperatorVerdict
 from darwinn_testbench.proof.shown import MadeInput, Shown
 from darwinn_testbench.reference.tflite.graph import TensorValues
+from darwinn_testbench.request.inputs import InputKind
 
 SECONDS = 2.0
 """How long inputs are tried."""

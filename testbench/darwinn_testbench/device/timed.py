@@ -15,9 +15,10 @@ from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.machine.lowering import LoweredProgram, lower
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP, measure
+from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense
 from darwinn_testbench.report import one_line
+from darwinn_testbench.request.timing import DEFAULT_CHIP
 
 MAX_KNOWN = 1 << 12
 """Programs whose predictions are kept."""

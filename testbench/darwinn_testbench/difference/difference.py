@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from darwinn_formats.files import Source
 from darwinn_sim import timing
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.codec import DecodeError
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of
-from darwinn_testbench.chip.inputs import Inputs
+from darwinn_testbench.chip.cycles import link_of
 from darwinn_testbench.difference import layers, program, resources
 from darwinn_testbench.difference.outputs import outputs
 from darwinn_testbench.difference.rows import Aspect, DifferenceRow, unknown
-from darwinn_testbench.difference.side import Setting, Side
+from darwinn_testbench.difference.side import Comparing, Side
 from darwinn_testbench.report import Report, Verdict, counted, one_line, verdict_of
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.timing import NO_HOST
 
 Look = Callable[[Side, Side], Iterator[DifferenceRow]]
 
@@ -30,8 +28,9 @@ _LOOKS: Mapping[Aspect, Look] = {
     Aspect.PARAMETERS: resources.parameters,
     Aspect.DMA: resources.dma,
     Aspect.CYCLES: layers.cycles,
+    Aspect.OUTPUTS: outputs,
 }
-"""What looks at each aspect; outputs need the inputs besides."""
+"""What looks at each aspect."""
 
 
 @dataclass(frozen=True)
@@ -66,42 +65,8 @@ class AspectFigures:
         return f"{self.different:,} of {counted(self.compared, 'figure')}"
 
 
-def difference(
-    a: Source,
-    b: Source,
-    *,
-    only: Collection[Aspect] = (),
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    references: tuple[Source | None, Source | None] = (None, None),
-    inputs: Inputs = None,
-    seed: int = 0,
-    runs: int | None = None,
-    inputs_kind: Sequence[str] = (),
-    chip_only: bool = False,
-    strict: bool = False,
-    assumptions: bool = True,
-    chip_name: str = DEFAULT_CHIP,
-    host_name: str | None = None,
-    progress: ProgressCallback = silent,
-) -> Report[DifferenceRow]:
+def compared(asked: Comparing) -> Report[DifferenceRow]:
     """Compare two compiled models.
-
-    Args:
-        a, b: the compiled files: Edge TPU ``.tflite``, packages, bare streams.
-        only: the aspects to look at; all of them by default.
-        model: which model of each file.
-        companions: files that may cache parameters of either.
-        references: the models before compilation of A and of B, as ``.tflite``: layers have the
-            names of their operators, and those of one tensor belong together. That takes an
-            inference of each.
-        inputs: files or arrays by the names of A's inputs; by default one set of each kind drawn.
-        seed, runs, inputs_kind: how inputs are drawn (``inputs.choose_inputs``).
-        chip_only: leave out the operators on the CPU.
-        strict: reading memory that nothing has written is a fault.
-        assumptions: execute and time values whose meaning is assumed.
-        chip_name, host_name: what cycles are of.
-        progress: told what is being done.
 
     The verdict is PASS without a difference, MISMATCH with one; an aspect that cannot be looked at
     is a row with that verdict. The figures are ``files`` (two ``FileFigures``), ``aspects``
@@ -112,23 +77,19 @@ def difference(
         InputError: no such model, or inputs or a reference that do not fit.
         ModelError, Unavailable: operators on the CPU cannot be run.
     """
-    description = timing.chip_description(chip_name)
-    link = link_of(description, host_name)
-    setting = Setting(model, seed, chip_only, strict, assumptions, description, link, progress)
+    description = timing.chip_description(asked.chip_name)
+    link = link_of(description, asked.host_name)
     left, right = (
-        Side(each, companions, setting, reference)
-        for each, reference in zip((a, b), references, strict=True)
+        Side(each, asked, description, link, reference)
+        for each, reference in zip((asked.a, asked.b), asked.references, strict=True)
     )
-    looks: dict[Aspect, Look] = {
-        **_LOOKS,
-        Aspect.OUTPUTS: partial(outputs, inputs=inputs, runs=runs, inputs_kind=inputs_kind),
-    }
+    only = asked.only
     rows: list[DifferenceRow] = []
     aspects: list[AspectFigures] = []
     for aspect in Aspect:
         if not only or aspect in only:
-            progress(aspect.value, len(aspects), len(only) or len(Aspect))
-            found = tuple(_looked(aspect, looks[aspect], left, right))
+            asked.progress(aspect.value, len(aspects), len(only) or len(Aspect))
+            found = tuple(_looked(aspect, _LOOKS[aspect], left, right))
             rows += found
             aspects.append(_figures(aspect, found))
     return Report(
@@ -138,13 +99,16 @@ def difference(
         figures={
             "files": tuple(_file_figures(side) for side in (left, right)),
             "aspects": tuple(aspects),
-            "model": model,
-            "seed": seed,
+            "model": asked.model,
+            "seed": asked.seed,
             "chip": description.name,
             "host": link.name if link else NO_HOST,
         },
         message=_message(aspects),
     )
+
+
+difference = takes(Comparing, "difference")(compared)
 
 
 def _looked(aspect: Aspect, look: Look, a: Side, b: Side) -> Iterator[DifferenceRow]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from darwinn_testbench.chip.execution import digest
-from darwinn_testbench.chip.inputs import Inputs, TensorPort, choose_inputs, origin_of
+from darwinn_testbench.chip.inputs import TensorPort, choose_inputs, origin_of
 from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.comparison.compare import compare
@@ -14,13 +14,7 @@ from darwinn_testbench.difference.side import Side
 from darwinn_testbench.policy import AnyArray, Exact
 
 
-def outputs(
-    a: Side,
-    b: Side,
-    inputs: Inputs = None,
-    runs: int | None = None,
-    inputs_kind: Sequence[str] = (),
-) -> Iterator[DifferenceRow]:
+def outputs(a: Side, b: Side) -> Iterator[DifferenceRow]:
     """A row for each output of each inference: drawn inputs, or given ones.
 
     Inputs go to B by their place; outputs belong together by name, or else by place.
@@ -41,11 +35,13 @@ def outputs(
             change = "not to be compared: other types or sizes"
             yield row(Aspect.OUTPUTS, what, *texts, change=change)
             return
+    asked = a.asked
+    kinds = asked.inputs_kind
     sets = choose_inputs(
-        inputs, left.ports, seed=a.setting.seed, runs=runs, inputs_kind=inputs_kind
+        asked.inputs, left.ports, seed=asked.seed, runs=asked.runs, inputs_kind=kinds
     )
     for number, tensors in enumerate(sets):
-        a.setting.progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
+        asked.progress(f"inference {number + 1} of {len(sets)}", number, len(sets))
         theirs = {
             other.name: tensors[port.name].reshape(other.shape)
             for port, other in zip(left.ports, right.ports, strict=True)
@@ -58,15 +54,15 @@ def outputs(
 
 
 def _open(side: Side) -> Segment:
-    setting = side.setting
+    asked = side.asked
     return open_segment(
         side.source,
-        side.companions,
-        model=setting.model,
-        chip_only=setting.chip_only,
-        seed=setting.seed,
-        strict=setting.strict,
-        assumptions=setting.assumptions,
+        asked.others,
+        model=asked.model,
+        chip_only=asked.chip_only,
+        seed=asked.seed,
+        strict=asked.strict,
+        assumptions=asked.assumptions,
     )
 
 

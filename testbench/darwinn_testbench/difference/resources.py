@@ -40,7 +40,7 @@ def memory(a: Side, b: Side) -> Iterator[DifferenceRow]:
 def _memory(side: Side) -> dict[str, Value]:
     """Bytes by place; inputs and outputs are told among the executables."""
     compiled = side.bound.compiled
-    program = lower(side.streams[INFERENCE], assumptions=side.setting.assumptions)
+    program = lower(side.streams[INFERENCE], assumptions=side.asked.assumptions)
     found: Counter[str] = Counter()
     for each in regions(compiled.inference, program, compiled.caching):
         if each.name == "free" or each.name.startswith(("input ", "output ")):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
 
 from darwinn_formats.darwinn import DarwinnFile, Executable, load
 from darwinn_formats.files import Source
@@ -14,27 +13,38 @@ from darwinn_sim.isa.codec import DecodedChunk, decode
 
 from darwinn_testbench.chip.cycles import CyclesRow, time_executable
 from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model
-from darwinn_testbench.comparison.layer_names import layer_names, with_names
+from darwinn_testbench.comparison.layer_names import named_layers, with_names
+from darwinn_testbench.difference.rows import Aspect
 from darwinn_testbench.layers.rows import LayerRow
-from darwinn_testbench.layers.view import view_layers
-from darwinn_testbench.report.progress import ProgressCallback
+from darwinn_testbench.layers.view import layers_of
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.records import Drawn, LayerView, Naming, OfFiles
+from darwinn_testbench.request.timing import Timed
 
 INFERENCE, CACHING = "inference", "parameter caching"
 """The executables of a model, as rows call them."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What both sides are looked at with; the arguments of ``difference``."""
+class Comparing(Timed, OfFiles, Drawn):
+    """Two compiled models, A and B, and how they are compared.
 
-    model: int
-    seed: int
-    chip_only: bool
-    strict: bool
-    assumptions: bool
-    chip: timing.ChipDescription
-    link: timing.HostLink | None
-    progress: ProgressCallback = field(compare=False)
+    ``only`` are the aspects to look at; all of them by default. ``references`` are the models
+    before compilation of A and of B, as ``.tflite``: layers have the names of their operators, and
+    those of one tensor belong together. That takes an inference of each. ``inputs`` go by the names
+    of A's; by default one set of each kind is drawn.
+    """
+
+    a: Source
+    b: Source
+    _: KW_ONLY
+    companions: settings.Companions = ()
+    inputs: settings.Inputs = None
+    chip_only: settings.ChipOnly = False
+    strict: settings.Strict = False
+    assumptions: settings.Assumptions = True
+    only: Collection[Aspect] = ()
+    references: tuple[Source | None, Source | None] = (None, None)
 
 
 class Side:
@@ -48,14 +58,15 @@ class Side:
     def __init__(
         self,
         source: Source,
-        companions: Sequence[Source],
-        setting: Setting,
+        asked: Comparing,
+        chip: timing.ChipDescription,
+        link: timing.HostLink | None,
         reference: Source | None = None,
     ) -> None:
-        self.reference = reference
-        self.source, self.companions, self.setting = source, companions, setting
+        self.source, self.asked, self.reference = source, asked, reference
+        self.chip, self.link = chip, link
         self.file: DarwinnFile = load(source)
-        self.bound: BoundModel = choose_model(bind_file(self.file, companions), setting.model)
+        self.bound: BoundModel = choose_model(bind_file(self.file, asked.others), asked.model)
 
     @cached_property
     def executables(self) -> Mapping[str, Executable]:
@@ -85,23 +96,17 @@ class Side:
             SimulationError: it does not run.
             FormatError, OSError, InputError, ModelError: the reference is none of this model.
         """
-        asked: dict[str, Any] = {
-            "model": self.setting.model,
-            "companions": self.companions,
-            "seed": self.setting.seed,
-            "assumptions": self.setting.assumptions,
-            "progress": self.setting.progress,
-        }
-        rows = view_layers(self.source, **asked).rows
+        rows = layers_of(self.asked.part(LayerView, source=self.source)).rows
         if self.reference is None:
             return rows
-        return with_names(rows, layer_names(self.source, self.reference, **asked))
+        names = self.asked.part(Naming, source=self.source, reference=self.reference)
+        return with_names(rows, named_layers(names))
 
     @cached_property
     def timed(self) -> Mapping[str, CyclesRow]:
         """The event model's run of each executable; a row says why there is none."""
-        setting = self.setting
+        assumptions = self.asked.assumptions
         return {
-            part: time_executable(each, part, setting.chip, setting.link, setting.assumptions)
+            part: time_executable(each, part, self.chip, self.link, assumptions)
             for part, each in self.executables.items()
         }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import DarwinnFile, load
@@ -15,7 +15,7 @@ from darwinn_formats.names import short_name
 from darwinn_sim import timing
 from darwinn_sim.isa import grading
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of
+from darwinn_testbench.chip.cycles import link_of
 from darwinn_testbench.chip.model import BoundModel, bind_file
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.advice import Situation, advice
@@ -36,7 +36,10 @@ from darwinn_testbench.explain.placement import (
     predict,
 )
 from darwinn_testbench.report import Report, Row, Verdict, counted
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request import settings
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.setting import Setting
+from darwinn_testbench.request.timing import NO_HOST, Timed
 
 COMPILED, PREDICTED = "compiled file", "prediction"
 """What places are known from."""
@@ -98,28 +101,36 @@ class ExplainRow(Row):
         }
 
 
-def explain(
-    source: Source,
-    compiled: Source | None = None,
-    *,
-    companions: Sequence[Source] = (),
-    several: bool = False,
-    chip_name: str = DEFAULT_CHIP,
-    host_name: str | None = None,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Report[ExplainRow]:
-    """Say of each operator where it runs, and why.
+Several = Annotated[
+    bool,
+    Setting(
+        "--several",
+        "Predict several pieces on the chip, as the compiler makes them if it is asked to (-a); a "
+        "compiled file says itself how many it has.",
+    ),
+]
 
-    Args:
-        source: a ``.tflite``: the model before compilation, or a compiled one alone.
-        compiled: the same model compiled, which shows where its operators went. Without it, of a
-            model before compilation, all is predicted.
-        companions: files compiled together with it.
-        several: predict several pieces on the chip; a compiled file says itself how many it has.
-        chip_name, host_name: descriptions as for ``profile``; the times follow from them.
-        assumptions: time values of instruction fields whose meaning is assumed.
-        progress: told what is being done.
+
+@dataclass(frozen=True)
+class Explaining(Timed):
+    """Where the operators of ``source`` run: a ``.tflite``, the model before compilation, or a
+    compiled one alone.
+
+    ``compiled`` is the same model compiled, which shows where its operators went. Without it, of a
+    model before compilation, all is predicted. ``several`` predicts several pieces on the chip; a
+    compiled file says itself how many it has.
+    """
+
+    source: Source
+    compiled: Source | None = None
+    _: KW_ONLY
+    companions: settings.Companions = ()
+    several: Several = False
+    assumptions: settings.Assumptions = True
+
+
+def explained(asked: Explaining) -> Report[ExplainRow]:
+    """Say of each operator where it runs, and why.
 
     The figures are ``basis`` (``compiled file`` or ``prediction``), ``operators`` by place,
     ``pieces`` (:class:`Piece`), ``cache_bytes``, ``advice``, ``host``, and with both files
@@ -130,16 +141,17 @@ def explain(
         InputError: the files are not a model before compilation and a compiled one; a package
             without a graph around it.
     """
-    description = timing.chip_description(chip_name)
-    link = link_of(description, host_name)
+    source, compiled, assumptions = asked.source, asked.compiled, asked.assumptions
+    description = timing.chip_description(asked.chip_name)
+    link = link_of(description, asked.host_name)
     graph, itself_compiled = _read(source)
     if itself_compiled and compiled is not None:
         raise InputError(f"{name_of(source)}: is compiled; give the model before compilation first")
     shell_source = source if itself_compiled else compiled
-    progress("reading", 0, None)
+    asked.progress("reading", 0, None)
     unknown: list[Node] = []
     if shell_source is None:
-        predictions = predict(graph, several=several)
+        predictions = predict(graph, several=asked.several)
         places = [each.place for each in predictions]
         found = _predicted_pieces(graph, predictions, link)
     else:
@@ -153,10 +165,10 @@ def explain(
         if compiled is not None:
             check_ends(name_of(source), graph, file.file, shell)
             places, unknown = placed(graph, shell)
-        progress("timing", 0, None)
+        asked.progress("timing", 0, None)
         found = [
             compiled_piece(number, bound, description, link, assumptions)
-            for number, bound in enumerate(_bound(file, shell, companions))
+            for number, bound in enumerate(_bound(file, shell, asked.companions))
         ]
     rows = tuple(map(partial(_row, graph), graph.nodes, places, predictions))
     situation = Situation(graph.nodes, places, predictions, found, graph.graphs)
@@ -183,6 +195,9 @@ def explain(
         decided=Verdict.PASS,
         message=_message(places, basis, found, itself_compiled, unknown),
     )
+
+
+explain = takes(Explaining, "explain")(explained)
 
 
 def _read(source: Source) -> tuple[Graph, bool]:

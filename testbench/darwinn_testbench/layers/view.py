@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from darwinn_formats.files import Source
 from darwinn_sim.analysis import provenance
 from darwinn_sim.analysis.provenance import Provenance
 from darwinn_sim.isa.codes import ScalarFunction
@@ -24,6 +23,8 @@ from darwinn_testbench.layers.rows import LayerRow, layer_rows
 from darwinn_testbench.layers.shapes import Shape
 from darwinn_testbench.report import Report, counted
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import LayerView
 
 
 @dataclass(frozen=True)
@@ -43,27 +44,8 @@ class PortFigures:
         return f"{self.direction} {self.name}: {'x'.join(map(str, self.shape))}{quantised}{beside}"
 
 
-def view_layers(
-    source: Source,
-    *,
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    seed: int = 0,
-    chip_only: bool = False,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Report[LayerRow]:
+def layers_of(asked: LayerView) -> Report[LayerRow]:
     """Recover the network of a compiled model.
-
-    Args:
-        source: the compiled file.
-        model: which of its models.
-        companions: files that were compiled together with it (see ``open_models``).
-        seed: contents of memory that nothing has written.
-        chip_only: leave out the operators beside the chip's (``CpuOperator``, in the figures
-            under ``cpu_operators``).
-        assumptions: execute values whose meaning is assumed.
-        progress: told what is being done.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -71,13 +53,16 @@ def view_layers(
         SimulationError: the program fails, or uses what the model of the chip lacks.
     """
     return view_bound(
-        choose_model(open_models(source, companions), model),
-        model=model,
-        seed=seed,
-        chip_only=chip_only,
-        assumptions=assumptions,
-        progress=progress,
+        choose_model(open_models(asked.source, asked.others), asked.model),
+        model=asked.model,
+        seed=asked.seed,
+        chip_only=asked.chip_only,
+        assumptions=asked.assumptions,
+        progress=asked.progress,
     )
+
+
+view_layers = takes(LayerView, "view_layers")(layers_of)
 
 
 def view_bound(

@@ -7,11 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from darwinn_formats.files import Source
-
-from darwinn_testbench.chip.inputs import Inputs
 from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.programs.handler import Natives
 from darwinn_testbench.programs.operators import (
     OperatorRow,
     ProgramCall,
@@ -22,7 +18,8 @@ from darwinn_testbench.programs.operators import (
 )
 from darwinn_testbench.programs.recorder import Recorder
 from darwinn_testbench.report import Report, counted, verdict_of
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import Calls
 
 REFERENCE = "this project's CPU reference, on this computer"
 """What has executed the calls that are timed."""
@@ -62,17 +59,7 @@ class KindTime:
     share: float
 
 
-def profile_operators(
-    source: Source,
-    inputs: Inputs = None,
-    *,
-    function: str | None = None,
-    natives: Natives | None = None,
-    data: Sequence[Source] = (),
-    seed: int = 0,
-    calls: int | None = None,
-    progress: ProgressCallback = silent,
-) -> Report[OperatorTimeRow]:
+def operator_times(asked: Calls) -> Report[OperatorTimeRow]:
     """The time of each operator in ``calls`` calls on the same inputs, given or drawn.
 
     Two calls before are not measured: the first prepares what is prepared once, the second is
@@ -81,8 +68,8 @@ def profile_operators(
 
     Raises as ``operators.open_call``; a program that fails is a fault.
     """
-    count = CALLS if calls is None else calls
-    call = open_call(source, inputs, function=function, natives=natives, data=data, seed=seed)
+    count = CALLS if asked.calls is None else asked.calls
+    call, progress = open_call(asked), asked.progress
     recorder = Recorder()
     measured = _Measured()
     fault: ExecutionError | None = None
@@ -104,7 +91,7 @@ def profile_operators(
         file=call.file,
         rows=rows,
         figures={
-            **call_figures(call, recorder, seed=seed, random_inputs=inputs is None),
+            **call_figures(asked, call, recorder),
             "measured_by": REFERENCE,
             "calls": len(measured.plain),
             "first_seconds": measured.first,
@@ -114,6 +101,9 @@ def profile_operators(
         decided=None if fault is None else verdict_of(fault),
         message=str(fault) if fault else measured.summary(rows),
     )
+
+
+profile_operators = takes(Calls, "profile_operators")(operator_times)
 
 
 @dataclass

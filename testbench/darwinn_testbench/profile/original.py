@@ -8,9 +8,8 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from darwinn_formats.files import Source, name_of
+from darwinn_formats.files import name_of
 
-from darwinn_testbench.chip.inputs import Inputs
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.profile.imported import import_times
@@ -19,44 +18,39 @@ from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.operators import inputs_of_call
 from darwinn_testbench.reference.protocol import NotingReference
 from darwinn_testbench.report import Report, verdict_of
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import Calls
+from darwinn_testbench.request.scope import Scope, only_for
 
 ORIGINAL = "the original runtime, on this computer"
 """What has executed the calls that are timed."""
 
 
-def profile_original(
-    source: Source,
-    inputs: Inputs = None,
-    *,
-    function: str | None = None,
-    data: Sequence[Source] = (),
-    seed: int = 0,
-    calls: int | None = None,
-    progress: ProgressCallback = silent,
-) -> Report[OperatorTimeRow]:
+def original_times(asked: Calls) -> Report[OperatorTimeRow]:
     """The time of ``calls`` calls in the original runtime, after one that is not measured: of each
     operator where the runtime notes that (ExecuTorch), else of calls as a whole.
 
-    The arguments are those of ``profile_operators``. Raises as that does, and Unavailable: there is
-    no original runtime, or it is not installed, or it refuses the program.
+    Raises as ``profile_operators``, and Unavailable: there is no original runtime, or it is not
+    installed, or it refuses the program.
     """
-    count = CALLS if calls is None else calls
-    program = open_program(source, function=function, data=data, engine=Engine.ORIGINAL)
+    only_for(Scope.REFERENCE, ["--natives"] if asked.natives else [])
+    count = CALLS if asked.calls is None else asked.calls
+    source, function, inputs = asked.source, asked.function, asked.inputs
+    program = open_program(source, function=function, data=asked.data, engine=Engine.ORIGINAL)
     file, found = name_of(source), format_of(source)
-    values, warnings = inputs_of_call(program, function, file, inputs, seed)
+    values, warnings = inputs_of_call(program, function, file, inputs, asked.seed)
     own: dict[str, Any] = {
         "format": "" if found is None else found.name,
         "function": function,
-        "seed": seed,
+        "seed": asked.seed,
         "random_inputs": inputs is None,
         "measured_by": ORIGINAL,
     }
-    progress("the original runtime", 0, None)
+    asked.progress("the original runtime", 0, None)
     try:
         if isinstance(program, NotingReference):
             dump = program.noted(values, function=function, calls=count + 1)
-            report = import_times([dump], source, inputs, data=data, function=function)
+            report = import_times([dump], source, inputs, data=asked.data, function=function)
             notes = [*warnings, *report.figures["warnings"]]
             figures = {**report.figures, **own, "warnings": notes}
             return replace(report, command="profile", file=file, figures=figures)
@@ -80,6 +74,9 @@ def profile_original(
         figures={**own, "warnings": warnings, **_no_operators(taken)},
         message=f"{1000 * seconds:.3g} ms a call; the runtime shows no operators",
     )
+
+
+profile_original = takes(Calls, "profile_original")(original_times)
 
 
 def _no_operators(taken: Sequence[float]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import Executable
-from darwinn_formats.files import Source
 from darwinn_formats.names import short_name
 from darwinn_sim import chip, timing
 from darwinn_sim.chip import WORD_BYTES
@@ -31,14 +30,16 @@ from darwinn_sim.timing import (
 )
 
 from darwinn_testbench.chip.cpu_operators import named_operators
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP, NO_HOST, link_of, rate_of
+from darwinn_testbench.chip.cycles import link_of, rate_of
 from darwinn_testbench.chip.model import choose_model, open_models
 from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_bound
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
 from darwinn_testbench.report import Report, Row, Verdict
-from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import Naming
+from darwinn_testbench.request.timing import NO_HOST, Profiling
 
 if TYPE_CHECKING:
     from darwinn_testbench.comparison.layer_names import LayerName
@@ -139,35 +140,8 @@ class ProfileFigures:
     profiled: Profiled = field(repr=False, metadata=PYTHON_ONLY)
 
 
-def profile(
-    source: Source,
-    *,
-    reference: Source | None = None,
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    maps: Sequence[str] = (),
-    chip_name: str = DEFAULT_CHIP,
-    host_name: str | None = None,
-    operations: bool = False,
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Report[ProfileRow]:
+def profiled(asked: Profiling) -> Report[ProfileRow]:
     """Time one inference and say where its cycles went.
-
-    Args:
-        source: the compiled model.
-        reference: the model before compilation, as ``.tflite``, whose operators layers are called
-            by; which is which takes an inference.
-        model: which model of the file.
-        companions: files compiled together with it.
-        maps: which input or output of the reference is which, as for ``verify``.
-        chip_name: a built-in chip description, or a TOML file.
-        host_name: a built-in host link, a TOML file, or ``none`` for one of endless speed; by
-            default that of the chip.
-        operations: also recover what each layer computes and how many bytes it needs, which takes
-            a functional run.
-        assumptions: time values whose meaning is assumed.
-        progress: told what is being done.
 
     The figures of the report are one ``ProfileFigures`` under ``profile``.
 
@@ -176,16 +150,17 @@ def profile(
         InputError: the file has no such model.
         SimulationError: the program fails, or uses what the model of the chip lacks.
     """
-    bound = choose_model(open_models(source, companions), model)
+    model, assumptions = asked.model, asked.assumptions
+    bound = choose_model(open_models(asked.source, asked.others), model)
     on_cpu = bound.on_cpu
-    progress("timing", 0, None)
-    chip = timing.chip_description(chip_name)
-    link = link_of(chip, host_name)
+    asked.progress("timing", 0, None)
+    chip = timing.chip_description(asked.chip_name)
+    link = link_of(chip, asked.host_name)
     program = lower_executable(bound.compiled.inference, assumptions=assumptions)
     view = partial(view_bound, bound, model=model, assumptions=assumptions, program=twin(program))
     with ThreadPoolExecutor(1) as beside:
         # Kernels leave Python's lock to others, so that both have a core where there are two.
-        viewing = beside.submit(copy_context().run, view) if operations else None
+        viewing = beside.submit(copy_context().run, view) if asked.operations else None
         timed = timing.simulate(
             bound.compiled.inference,
             chip,
@@ -198,19 +173,11 @@ def profile(
     assumed = [timed.program.assumptions if viewed is None else viewed.assumptions]
     names: Mapping[int, LayerName] = {}
     differing: Mapping[int, int] = {}
-    if reference is not None:
+    if asked.reference is not None:
         # Imported here: no other call should wait for what compares.
         from darwinn_testbench.comparison import layer_names
 
-        tensors = layer_names.found_tensors(
-            source,
-            reference,
-            model=model,
-            companions=companions,
-            maps=maps,
-            assumptions=assumptions,
-            progress=progress,
-        )
+        tensors = layer_names.tensors_of(asked.part(Naming))
         names, differing = layer_names.names_of(tensors), layer_names.differing_elements(tensors)
         if viewed is not None:
             viewed = replace(viewed, rows=layer_names.with_names(viewed.rows, names))
@@ -231,6 +198,9 @@ def profile(
         figures={"model": model, "profile": figures, "assumptions": grading.merged(assumed)},
         message="; ".join(filter(None, notes)),
     )
+
+
+profile = takes(Profiling, "profile")(profiled)
 
 
 def queue_name(transfer: TimedTransfer) -> str:

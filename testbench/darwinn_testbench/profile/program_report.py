@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
-from darwinn_formats.files import Source
-
-from darwinn_testbench.chip.inputs import Inputs
+from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.check import OutputRow
-from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.comparison.verify import answer
 from darwinn_testbench.errors import Unavailable
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.pages import Page, Section, render, sentence, table_of
 from darwinn_testbench.profile.operator_page import operator_sections, operator_summary
-from darwinn_testbench.profile.operators import OperatorTimeRow, profile_operators
+from darwinn_testbench.profile.operators import OperatorTimeRow, operator_times
 from darwinn_testbench.profile.report import ReportPage
-from darwinn_testbench.programs.handler import Natives
 from darwinn_testbench.report import Column, Report, Verdict
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import Calls
+from darwinn_testbench.request.timing import ProgramPage
 
 _OUTPUT_COLUMNS: tuple[Column[OutputRow], ...] = (
     Column("run", lambda row: row.run, "right"),
@@ -45,56 +42,19 @@ _DIVERGENCE_COLUMNS: tuple[Column[Divergence], ...] = (
 )
 
 
-def make_program_report(
-    source: Source,
-    reference: str | os.PathLike[str] | None = None,
-    inputs: Inputs = None,
-    *,
-    function: str | None = None,
-    natives: Natives | None = None,
-    data: Sequence[Source] = (),
-    maps: Sequence[str] = (),
-    seed: int = 0,
-    runs: int | None = None,
-    inputs_kind: Sequence[str] = (),
-    require_reference: bool = False,
-    progress: ProgressCallback = silent,
-) -> ReportPage:
-    """Verify, time and describe a program of another format.
-
-    The arguments are those of ``verify`` and of ``profile_operators``, which also tell what is
-    raised. With a reference the page says where the two begin to differ, if they do.
+def program_page_of(asked: ProgramPage) -> ReportPage:
+    """Verify, time and describe a program of another format; raises as ``verify`` and
+    ``profile_operators`` do. With a reference the page says where the two begin to differ, if they
+    do.
     """
-    check = partial(
-        verify,
-        source,
-        reference,
-        inputs,
-        function=function,
-        natives=natives,
-        companions=data,
-        maps=maps,
-        seed=seed,
-        runs=runs,
-        inputs_kind=inputs_kind,
-        require_reference=require_reference,
-        progress=progress,
-    )
-    verified = check()
-    if reference is not None and verified.verdict is Verdict.MISMATCH:
+    check = asked.part(Asked, companions=asked.data)
+    verified = answer(check)
+    if asked.reference is not None and verified.verdict is Verdict.MISMATCH:
         # An original runtime, which only machine code needs, shows no values.
         with suppress(Unavailable):
-            verified = check(localise=True)
-    timed = profile_operators(
-        source,
-        inputs,
-        function=function,
-        natives=natives,
-        data=data,
-        seed=seed,
-        progress=progress,
-    )
-    progress("drawing", 0, None)
+            verified = answer(check.but(localise=True))
+    timed = operator_times(asked.part(Calls))
+    asked.progress("drawing", 0, None)
     page = Page(
         title=Path(verified.file).name,
         verdict=verified.verdict,
@@ -102,6 +62,9 @@ def make_program_report(
         sections=tuple(_sections(verified, timed)),
     )
     return ReportPage(verified, render(page))
+
+
+make_program_report = takes(ProgramPage, "make_program_report")(program_page_of)
 
 
 def _sections(verified: Report[OutputRow], timed: Report[OperatorTimeRow]) -> Iterator[Section]:

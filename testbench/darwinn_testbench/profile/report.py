@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darwinn_formats.brief import brief
-from darwinn_formats.files import Source
 from darwinn_sim.host.dma_trace import DmaComparison, DmaRow
 
 from darwinn_testbench.chip.cpu_operators import CPU_COLUMNS
 from darwinn_testbench.chip.cpu_time import CpuTime, cpu_times
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.chip.dma_check import DmaFigures
+from darwinn_testbench.comparison.asked import Asked, between_programs
 from darwinn_testbench.comparison.check import OutputRow
-from darwinn_testbench.comparison.verify import between_programs, verify
+from darwinn_testbench.comparison.verify import answer
 from darwinn_testbench.pages import Page, Section, Table, render, sentence, table_of
 from darwinn_testbench.profile.environment import environment
 from darwinn_testbench.profile.page import memory_sections, summary, time_sections, times
 from darwinn_testbench.profile.profile import (
     ProfileFigures,
     ProfileRow,
-    profile,
 )
+from darwinn_testbench.profile.profile import profiled as times_of
 from darwinn_testbench.profile.tables import OUTPUT_COLUMNS
 from darwinn_testbench.reference.tflite.model import CpuModel
 from darwinn_testbench.report import Column, Report, counted
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.timing import ChipPage, Profiling
 
 _MAX_TRANSFERS = 500
 """Transfers that the page lists; --json of `darwinn dma` has all of them."""
@@ -43,68 +43,27 @@ class ReportPage:
     html: bytes
 
 
-def make_report(
-    source: Source,
-    reference: str | os.PathLike[str] | None = None,
-    *,
-    model: int = 0,
-    companions: Sequence[Source] = (),
-    maps: Sequence[str] = (),
-    chip_name: str = DEFAULT_CHIP,
-    host_name: str | None = None,
-    seed: int = 0,
-    runs: int | None = None,
-    inputs_kind: Sequence[str] = (),
-    chip_only: bool = False,
-    strict: bool = True,
-    assumptions: bool = True,
-    require_reference: bool = False,
-    progress: ProgressCallback = silent,
-) -> ReportPage:
-    """Verify, time and describe a compiled model.
-
-    The arguments are those of ``verify`` (but for ``strict``, which is the rule here) and of
-    ``profile``, which also tell what is raised.
-    """
+def page_of(asked: ChipPage) -> ReportPage:
+    """Verify, time and describe a compiled model; raises as ``verify`` and ``profile`` do."""
+    source, reference = asked.source, asked.reference
     if reference is not None and between_programs(source, reference):
+        assert isinstance(reference, bytes | str | os.PathLike)
         # The page shows outputs beside those of the network: this refuses any other file.
         CpuModel.load(reference)
-    verified = verify(
-        source,
-        reference,
-        model=model,
-        companions=companions,
-        maps=maps,
-        seed=seed,
-        runs=runs,
-        inputs_kind=inputs_kind,
-        chip_only=chip_only,
-        strict=strict,
-        assumptions=assumptions,
-        require_reference=require_reference,
-        progress=progress,
-    )
-    profiled = profile(
-        source,
-        reference=reference,
-        model=model,
-        companions=companions,
-        maps=maps,
-        chip_name=chip_name,
-        host_name=host_name,
-        operations=True,
-        assumptions=assumptions,
-        progress=progress,
-    )
-    progress("drawing", 0, None)
+    verified = answer(asked.part(Asked))
+    profiled = times_of(asked.part(Profiling, operations=True))
+    asked.progress("drawing", 0, None)
     page = Page(
         title=Path(verified.file).name,
         verdict=verified.verdict,
         summary=f"{sentence(verified.headline)} {sentence(profiled.message)}",
-        sections=tuple(_sections(verified, profiled, () if chip_only else cpu_times(source))),
+        sections=tuple(_sections(verified, profiled, () if asked.chip_only else cpu_times(source))),
         times=times(profiled),
     )
     return ReportPage(verified, render(page))
+
+
+make_report = takes(ChipPage, "make_report")(page_of)
 
 
 def _sections(

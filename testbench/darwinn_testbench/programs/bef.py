@@ -12,14 +12,7 @@ from darwinn_formats.files import Source, content_of, name_of
 from darwinn_formats.signatures import is_bef
 
 from darwinn_testbench.errors import InputError, Unsupported
-from darwinn_testbench.programs.handler import (
-    REGION,
-    FunctionFigures,
-    Handler,
-    MlirForm,
-    Opening,
-    head_of,
-)
+from darwinn_testbench.programs.handler import REGION, FunctionFigures, Handler, MlirForm, Opening
 from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.reference.tfrt import (
     SINGLE,
@@ -32,6 +25,7 @@ from darwinn_testbench.reference.tfrt import (
     parts_of,
     queue_of,
 )
+from darwinn_testbench.request.inputs import head_of
 
 
 def _functions(file: tfrt.BefFile) -> Iterator[FunctionFigures]:

@@ -13,19 +13,14 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from darwinn_formats.files import Source, name_of
-from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_executorch_data, is_iree
+from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_iree
 
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
-from darwinn_testbench.programs.handler import (
-    PLAIN_HOST,
-    Handler,
-    HostOptions,
-    Natives,
-    Opening,
-    head_of,
-)
+from darwinn_testbench.programs.handler import Handler, Opening
 from darwinn_testbench.reference.protocol import Reference
+from darwinn_testbench.request.inputs import Natives, head_of
+from darwinn_testbench.request.records import PLAIN_HOST, HostOptions
 
 _TEXT_START = re.compile(rb"(?:\s|//[^\n]*\n)*(?:module|func)\b[^\0]*\Z")
 """The text form of BEF: comments, then a module or a function."""
@@ -98,19 +93,6 @@ def format_of(source: Source) -> Format | None:
     """
     head = head_of(source)
     return next((entry for entry in FORMATS if entry.looks_like(head)), None)
-
-
-def split_data(files: Sequence[Source]) -> tuple[list[Source], list[Source]]:
-    """External data of ExecuTorch programs among files, by their content; and the others.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    data: list[Source] = []
-    others: list[Source] = []
-    for file in files:
-        (data if is_executorch_data(head_of(file)) else others).append(file)
-    return data, others
 
 
 def refuse_host(found: Format, source: Source, host: HostOptions) -> None:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, Final, Generic, TextIO, TypeVar
+from typing import Any, Generic, TextIO, TypeVar
 
 from darwinn_formats.files import Source
 
 from darwinn_testbench.reference.protocol import Port, Reference
+from darwinn_testbench.request.inputs import Natives
+from darwinn_testbench.request.records import PLAIN_HOST
+from darwinn_testbench.request.records import HostOptions as HostOptions
 
 LoadedT = TypeVar("LoadedT")
-
-Natives = Mapping[str, Callable[..., Any]]
-"""Native functions of a BEF file, or imports of an IREE module, by name (``TfrtReference``,
-``IreeReference``)."""
-
-_HEAD_BYTES = 1 << 18
-"""How much of a file says what it is: a zip archive has names before the module."""
 
 
 class MlirForm(StrEnum):
@@ -37,29 +32,6 @@ class MlirForm(StrEnum):
 
 REGION = "(region)"
 """How functions within kernels are called, which have no names."""
-
-
-@dataclass(frozen=True)
-class HostOptions:
-    """What the command line of TFRT's executor says besides the file.
-
-    Attributes:
-        work_queue: as there: ``s``, or ``mstd`` with threads and blocking threads (``mstd:8,64``).
-        init_function: runs before any other.
-        error_codes: errors show their code.
-    """
-
-    work_queue: str | None = None
-    init_function: str | None = None
-    error_codes: bool = False
-
-    def __bool__(self) -> bool:
-        """Whether anything is said."""
-        return self != PLAIN_HOST
-
-
-PLAIN_HOST: Final = HostOptions()
-"""A host of which nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -129,14 +101,3 @@ class Handler(Generic[LoadedT]):
 def texts(ports: Sequence[Port]) -> tuple[str, ...]:
     """Inputs or outputs as a function's figures have them."""
     return tuple(map(str, ports))
-
-
-def head_of(source: Source) -> bytes:
-    """The first bytes; none of what is no regular file, since that can be read only once."""
-    if isinstance(source, bytes):
-        return source[:_HEAD_BYTES]
-    path = Path(source)
-    if not path.is_file():
-        return b""
-    with path.open("rb") as stream:
-        return stream.read(_HEAD_BYTES)

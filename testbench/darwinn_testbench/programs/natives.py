@@ -9,20 +9,24 @@ from pathlib import Path
 from types import ModuleType
 
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.request.inputs import Natives
 
 ATTRIBUTE = "NATIVES"
 """The module's mapping of native functions by name."""
 
 
-def load_natives(name: str) -> Natives:
+def load_natives(name: Natives | str | None) -> Natives | None:
     """The native functions of a module, by its name or by the path of its ``.py`` file.
+
+    What is no name is given back: they are those functions already, or there are none.
 
     The module is executed: it is the user's own code.
 
     Raises:
         InputError: there is no such module, it fails, or it has no mapping ``NATIVES``.
     """
+    if not isinstance(name, str):
+        return name
     try:
         module = _from_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     except Exception as error:

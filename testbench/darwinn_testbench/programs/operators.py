@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from darwinn_formats.files import Source, name_of
+from darwinn_formats.files import name_of
 
-from darwinn_testbench.chip.inputs import Inputs
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.programs.formats import format_of, open_program
-from darwinn_testbench.programs.handler import Natives
+from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.recorder import Recorder, Seen
 from darwinn_testbench.programs.run import choose_values, drawn_sizes, inputs_of
 from darwinn_testbench.reference.observation import INPUT, OUTPUT
 from darwinn_testbench.reference.protocol import Datum, ObservableReference, Output, Reference
 from darwinn_testbench.report import Report, Row, Verdict, counted, verdict_of
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.inputs import Inputs
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import Call
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +95,7 @@ class ProgramCall:
         return self.program.run(self.values, function=self.function, observer=recorder)
 
 
-def open_call(
-    source: Source,
-    inputs: Inputs = None,
-    *,
-    function: str | None = None,
-    natives: Natives | None = None,
-    data: Sequence[Source] = (),
-    seed: int = 0,
-) -> ProgramCall:
+def open_call(asked: Call) -> ProgramCall:
     """Open a program of another format, with inputs as for :func:`run.run_program`.
 
     Raises:
@@ -111,16 +104,23 @@ def open_call(
         Unsupported, Unavailable: what is missing here, by name; of machine code, which shows no
             operators, too.
     """
+    source, function = asked.source, asked.function
     found = format_of(source)
     printed = io.StringIO()
-    program = open_program(source, function=function, natives=natives, data=data, output=printed)
+    program = open_program(
+        source,
+        function=function,
+        natives=load_natives(asked.natives),
+        data=asked.data,
+        output=printed,
+    )
     file = name_of(source)
     if found is None or not isinstance(program, ObservableReference):
         raise Unavailable(
             f"{file}: machine code: the original runtime shows no operators of it "
             "(profile --engine original times whole calls)"
         )
-    values, warnings = inputs_of_call(program, function, file, inputs, seed)
+    values, warnings = inputs_of_call(program, function, file, asked.inputs, asked.seed)
     return ProgramCall(program, file, found.name, function, values, warnings, printed)
 
 
@@ -141,23 +141,14 @@ def inputs_of_call(
     return values, drawn_sizes(ports) if inputs is None else []
 
 
-def view_operators(
-    source: Source,
-    inputs: Inputs = None,
-    *,
-    function: str | None = None,
-    natives: Natives | None = None,
-    data: Sequence[Source] = (),
-    seed: int = 0,
-    progress: ProgressCallback = silent,
-) -> Report[OperatorRow]:
+def operators_in(asked: Call) -> Report[OperatorRow]:
     """The operators of a program, found by one call on ``inputs``, or on drawn ones.
 
     Operators that the call does not reach are not among them. Raises as :func:`open_call`; a call
     that fails is a fault, with the operators before it.
     """
-    call = open_call(source, inputs, function=function, natives=natives, data=data, seed=seed)
-    progress("running", 0, None)
+    call = open_call(asked)
+    asked.progress("running", 0, None)
     recorder = Recorder()
     fault: ExecutionError | None = None
     try:
@@ -172,10 +163,13 @@ def view_operators(
         command="layers",
         file=call.file,
         rows=rows,
-        figures=call_figures(call, recorder, seed=seed, random_inputs=inputs is None),
+        figures=call_figures(asked, call, recorder),
         decided=None if fault is None else verdict_of(fault),
         message=counted(len(rows), "operator") if fault is None else str(fault),
     )
+
+
+view_operators = takes(Call, "view_operators")(operators_in)
 
 
 def operators_of(recorder: Recorder) -> list[Seen]:
@@ -204,16 +198,14 @@ def operator_fields(seen: Seen) -> dict[str, Any]:
     }
 
 
-def call_figures(
-    call: ProgramCall, recorder: Recorder, *, seed: int, random_inputs: bool
-) -> dict[str, Any]:
+def call_figures(asked: Call, call: ProgramCall, recorder: Recorder) -> dict[str, Any]:
     """What a report says of the program and of the call as a whole."""
     ports = [each for each in recorder.seen.values() if each.operator.kind in (INPUT, OUTPUT)]
     return {
         "format": call.format,
         "function": call.function,
-        "seed": seed,
-        "random_inputs": random_inputs,
+        "seed": asked.seed,
+        "random_inputs": asked.inputs is None,
         "warnings": list(call.warnings),
         "ports": tuple(map(_port, ports)),
     }

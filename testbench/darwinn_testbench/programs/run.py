@@ -14,7 +14,6 @@ from darwinn_formats.files import Source, name_of
 from darwinn_testbench.chip.execution import RunRow, run_row
 from darwinn_testbench.chip.inputs import (
     Given,
-    Inputs,
     TensorMap,
     TensorPort,
     few_runs,
@@ -28,19 +27,15 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
 from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
-from darwinn_testbench.programs.handler import (
-    PLAIN_HOST,
-    REGION,
-    HostOptions,
-    Natives,
-    Opening,
-    Suite,
-)
-from darwinn_testbench.programs.taps import Keep, ValueTaps
+from darwinn_testbench.programs.handler import REGION, Opening, Suite
+from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.programs.taps import ValueTaps
 from darwinn_testbench.reference.protocol import Port, Reference
 from darwinn_testbench.report import Report, Verdict, verdict_of
-from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.report.remarked import remarked
+from darwinn_testbench.request.inputs import Inputs
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.records import ProgramRun
 
 _OPEN_SIZE = 1
 """Size that random inputs take in a dimension that the program leaves open."""
@@ -50,22 +45,7 @@ _MACHINE_CODE = "machine code, which the original runtime has executed"
 
 
 @remarked
-def run_program(
-    source: Source,
-    inputs: Inputs = None,
-    *,
-    function: str | None = None,
-    engine: Engine = Engine.MODEL,
-    natives: Natives | None = None,
-    data: Sequence[Source] = (),
-    host: HostOptions = PLAIN_HOST,
-    seed: int = 0,
-    runs: int | None = None,
-    inputs_kind: Sequence[str] = (),
-    taps: Sequence[str] = (),
-    keep: Keep | None = None,
-    progress: ProgressCallback = silent,
-) -> Report[RunRow]:
+def program_run(asked: ProgramRun) -> Report[RunRow]:
     """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
 
     Inputs are given as for :func:`darwinn_testbench.chip.execution.run`; drawn ones have size 1
@@ -81,39 +61,40 @@ def run_program(
             nothing.
         Unsupported, Unavailable: it needs what the engine does not have; it is named.
     """
+    source, inputs, function = asked.source, asked.inputs, asked.function
+    engine, taps, natives = asked.engine, asked.taps, load_natives(asked.natives)
     printed = io.StringIO()
     suite = (
         _suite_of(source, function)
-        if not data and inputs is None and engine is Engine.MODEL and not taps
+        if not asked.data and inputs is None and engine is Engine.MODEL and not taps
         else None
     )
     if suite is not None:
-        refuse_drawing(runs, inputs_kind)
-        return _run_suite(
-            source, suite, Opening(natives=natives, output=printed, host=host), printed
-        )
+        refuse_drawing(asked.runs, asked.inputs_kind)
+        opening = Opening(natives=natives, output=printed, host=asked.host)
+        return _run_suite(source, suite, opening, printed)
     program = open_program(
         source,
         function=function,
         engine=engine,
         natives=natives,
-        data=data,
+        data=asked.data,
         output=printed,
-        host=host,
+        host=asked.host,
     )
     ports = inputs_of(program, function, name_of(source))
     executed_by = _executed_by(source, program, engine)
     if taps and executed_by is Engine.ORIGINAL:
         raise Unavailable(f"{name_of(source)}: --tap: the original runtime shows no values")
-    looks = ValueTaps(taps, keep) if taps else None
-    few = few_runs(runs, inputs_kind)
-    sets = choose_values(inputs, ports, seed=seed, runs=few, inputs_kind=inputs_kind)
+    looks = ValueTaps(taps, asked.keep) if taps else None
+    few, kinds = few_runs(asked.runs, asked.inputs_kind), asked.inputs_kind
+    sets = choose_values(inputs, ports, seed=asked.seed, runs=few, inputs_kind=kinds)
     rows: list[RunRow] = []
     fault: ExecutionError | None = None
     begin = time.perf_counter()
     try:
         for number, values in enumerate(sets):
-            progress(f"call {number + 1} of {len(sets)}", number, len(sets))
+            asked.progress(f"call {number + 1} of {len(sets)}", number, len(sets))
             if looks is not None:
                 looks.begin(number)
             start = time.perf_counter()
@@ -138,7 +119,7 @@ def run_program(
             begin,
             function=function,
             engine=executed_by,
-            seed=seed,
+            seed=asked.seed,
             inferences=len(sets),
             random_inputs=inputs is None,
             taps=[] if looks is None else looks.found,
@@ -150,6 +131,9 @@ def run_program(
         decided=None if fault is None else verdict_of(fault),
         message="" if fault is None else str(fault),
     )
+
+
+run_program = takes(ProgramRun, "run_program")(program_run)
 
 
 def _executed_by(source: Source, program: Reference, engine: Engine) -> Engine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -10,16 +10,13 @@ import numpy as np
 
 from darwinn_testbench.chip.execution import TapFigures, digest
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.reference.protocol import Intermediate
+from darwinn_testbench.request.inputs import Keep
 
 MOST_VALUES = 100_000
 """Values that taps copy in one run at most: a loop makes any number of them."""
 _MOST_KNOWN = 12
 """Names of values that an error lists."""
-
-Keep = Callable[[str, AnyArray], None]
-"""Takes the values as they come: what each is called, and the array, which is valid only then."""
 
 
 @dataclass(frozen=True, kw_only=True)

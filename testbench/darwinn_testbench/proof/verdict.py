@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from darwinn_formats.brief import brief
+from darwinn_formats.limits import limited, limits
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.chip import kept
@@ -17,6 +18,9 @@ from darwinn_testbench.proof.shown import NOT_SHOWN, Shown
 from darwinn_testbench.proof.terms import NOT_REACHED
 from darwinn_testbench.report import Verdict, counted, one_line
 from darwinn_testbench.report.progress import ProgressCallback
+
+_SLOWER = 10
+"""A run on value numbers may compute so many times as long as one on values."""
 
 _MOST_NAMED = 3
 """Operators that a line names."""
@@ -98,8 +102,11 @@ def proof_of(session: Session, uncompiled: Uncompiled, progress: ProgressCallbac
 
 def _tried(session: Session, uncompiled: Uncompiled) -> tuple[FunctionProof, bool]:
     """What is proved, and whether another try would give the same."""
+    allowed = limits()
     try:
-        return prove(session, uncompiled), True
+        # The program has ended on values, so that it ends on numbers, only later.
+        with limited(replace(allowed, seconds=_SLOWER * allowed.seconds)):
+            return prove(session, uncompiled), True
     except MemoryError as error:
         return FunctionProof(reason=one_line(error) or "too little memory"), False
     except SimulationError as error:

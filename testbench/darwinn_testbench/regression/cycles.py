@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,36 +23,37 @@ from darwinn_sim.timing import Cause, Timing, chip_description
 from darwinn_sim.timing.description import built_in
 from numpy.typing import NDArray
 
-from darwinn_testbench.chip.cycles import CyclesRow, measure
+from darwinn_testbench.chip.cycles import CyclesRow, time_file
 from darwinn_testbench.chip.cycles import unmeasured as unmeasured_file
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.uncovered import BEFORE, cycles_before_layers
 from darwinn_testbench.regression import baseline
 from darwinn_testbench.regression.baseline import Entry, Metric, MetricRow, Part
 from darwinn_testbench.report import Report, Row, Verdict, counted, worst
-from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.progress import silent
+from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.timing import CycleTiming, FileTiming
 
 _WAITS = tuple(cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISHED))
 
 
-def check_cycles(
-    files: Sequence[str | os.PathLike[str]],
-    path: str | os.PathLike[str],
-    *,
-    chip: str,
-    host: str | None,
-    executable: int | None = None,
-    update: bool = False,
-    reason: str = "",
-    assumptions: bool = True,
-    progress: ProgressCallback = silent,
-) -> Report[MetricRow]:
+@dataclass(frozen=True)
+class Guarding(CycleTiming):
+    """Files beside their baseline at ``path``. With ``update`` it is rewritten with the figures
+    (and made where there is none), ``reason`` with every entry that changed, and nothing is judged.
+    """
+
+    files: Sequence[str | os.PathLike[str]]
+    path: str | os.PathLike[str]
+    _: KW_ONLY
+    update: bool = False
+    reason: str = ""
+
+
+def guarded_cycles(asked: Guarding) -> Report[MetricRow]:
     """Time every executable of ``files`` and compare the figures with the baseline at ``path``.
 
-    ``executable`` is the number of the only one that is looked at. With ``update`` the baseline is
-    rewritten with the figures (and made where there is none), ``reason`` with every entry that
-    changed, and nothing is judged. Without ``assumptions`` assumed values are refused. An
-    executable that cannot be timed gives no entry, nor does one of several files that cannot be
+    An executable that cannot be timed gives no entry, nor does one of several files that cannot be
     read: it is among ``unmeasured`` in the figures, and its verdict counts.
 
     Raises:
@@ -60,7 +61,9 @@ def check_cycles(
         FormatError, InputError, OSError: the only file, or the baseline, is not valid, or there is
             none.
     """
-    if update and not reason:
+    files, path, update = asked.files, asked.path, asked.update
+    chip, host = asked.chip, asked.host
+    if update and not asked.reason:
         raise InputError("--update needs --reason: whoever reviews the baseline wants to know why")
     if "-" in files:
         raise InputError("standard input has no name, and a baseline knows files by theirs")
@@ -73,11 +76,11 @@ def check_cycles(
     unmeasured: list[Row] = []
     assumed: list[tuple[Assumption, ...]] = []
     for done, file in enumerate(files):
-        progress(Path(file).name, done, len(files))
+        asked.progress(Path(file).name, done, len(files))
         try:
             content = Content(read_file(file), os.fspath(file))
-            report = measure(
-                content, chip=chip, host=host, executable=executable, assumptions=assumptions
+            report = time_file(
+                asked.part(FileTiming, source=content, chip_only=True, progress=silent)
             )
         except (FormatError, OSError, InputError, SimulationError) as error:
             if len(files) == 1:
@@ -92,7 +95,7 @@ def check_cycles(
             else:
                 measured.append(_entry(file, row, row.timing, digest))
     if update:
-        baseline.save(path, baseline.updated(expected, measured, reason))
+        baseline.save(path, baseline.updated(expected, measured, asked.reason))
         expected = baseline.load(path)
     rows = baseline.compare(measured, expected)
     return Report(
@@ -110,6 +113,9 @@ def check_cycles(
         decided=worst(row.verdict for row in (*rows, *unmeasured)),
         message=_message(len(measured), rows, unmeasured, update),
     )
+
+
+check_cycles = takes(Guarding, "check_cycles")(guarded_cycles)
 
 
 def _check_names(files: Sequence[str | os.PathLike[str]], chip: str, host: str | None) -> None:

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from darwinn_formats import toml
 from darwinn_formats.files import read_file
 from msgspec import Meta
 
-from darwinn_testbench import policy as policies
-from darwinn_testbench.chip.input_kinds import InputKind
 from darwinn_testbench.errors import InputError, PolicyError
+from darwinn_testbench.request.inputs import InputKind
+from darwinn_testbench.request.record import Entry, entries_of
+from darwinn_testbench.request.records import Verification
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -40,40 +42,67 @@ _CHOICES: Mapping[str, Collection[str]] = {
 _AT_KEY = re.compile(r"`\$\.(\w+)")
 _MAX_BYTES = 16 << 20
 _MAX_CASES = 100_000
-_MAX_RUNS = 1_000_000_000
-_MAX_SCHEDULES = 1_000_000
 
 
-class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One executable and how it is judged; the fields are the keys of a ``[[case]]``.
-
-    ``seeds`` times ``engines`` tasks are made of it, each of ``runs`` inferences
-    (one for each kind of inputs, if it is not said). ``timeout`` is in
-    seconds for one task.
-    """
+class _Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a manifest says of an executable beside the settings of its verification."""
 
     file: str
     name: str = ""
-    reference: str | None = None
-    inputs: tuple[str, ...] = ()
-    companions: tuple[str, ...] = msgspec.field(name="with", default=())
-    model: Annotated[int, Meta(ge=0)] = 0
     seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
-    runs: Annotated[int, Meta(ge=1, le=_MAX_RUNS)] | None = None
-    inputs_kind: tuple[InputKind, ...] = ()
     engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
-    schedules: Annotated[int, Meta(ge=0, le=_MAX_SCHEDULES)] = 0
-    anyway: bool = False
-    proof: bool = True
-    require_proof: bool = False
-    chip_only: bool = False
-    hazards: bool = True
-    strict: bool = False
-    assumptions: bool = True
-    policy: str | None = None
-    require_reference: bool = False
-    natives: str | None = None
     timeout: Annotated[float, Meta(gt=0)] = 600.0
+
+
+SETTINGS: Mapping[str, Entry] = {
+    name: entry for name, entry in entries_of(Verification).items() if entry.key
+}
+"""The settings of a verification that a manifest can say, by the names of their fields."""
+
+
+def _field(entry: Entry) -> tuple[str, Any, Any]:
+    """A setting as a field of a case: with its type, bounds, default and key."""
+    kind, setting = entry.plain, entry.setting
+    default = True if setting.inverse else entry.default
+    if entry.is_list:
+        kind, default = GenericAlias(tuple, (get_args(kind)[0], ...)), ()
+    elif kind == Path | None:
+        kind = str | None
+    bounds: dict[str, Any] = {"ge": setting.least, "le": setting.most}
+    bounds = {name: bound for name, bound in bounds.items() if bound is not None}
+    if bounds:
+        bounded = Annotated[int, Meta(**bounds)]
+        kind = bounded if default is not None else bounded | None
+    return entry.name, kind, msgspec.field(name=entry.key, default=default)
+
+
+if TYPE_CHECKING:
+
+    class Case(_Case, frozen=True):
+        """One executable and how it is judged; the fields are the keys of a ``[[case]]``.
+
+        ``seeds`` times ``engines`` tasks are made of it. ``timeout`` is in seconds for one task.
+        The others are the settings of a verification.
+        """
+
+        def __init__(self, **keys: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    Case = msgspec.defstruct(
+        "Case",
+        [_field(entry) for entry in SETTINGS.values()],
+        bases=(_Case,),
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def settings_of(case: Case) -> dict[str, Any]:
+    """The settings of a case as plain values, by name."""
+    return {name: getattr(case, name) for name in SETTINGS}
 
 
 class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,7 +124,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Case, ...]:
     for number, entry in enumerate(manifest.case, 1):
         where = f"{os.fspath(path)}: case {number}"
         case = _convert({**manifest.defaults, **entry}, Case, where)
-        _check_policy(case, where)
+        _check_texts(case, where)
         cases += _expanded(case, Path(path).parent, where)
         if len(cases) > _MAX_CASES:
             raise InputError(f"{where}: more than {_MAX_CASES} cases")
@@ -137,16 +166,17 @@ def _refuse_unknown(table: Mapping[str, Any], kind: type[_Struct], where: str) -
             raise InputError(f"{where}: unknown key `{key}`: {advice}")
 
 
-def _check_policy(case: Case, where: str) -> None:
-    if case.policy is not None:
+def _check_texts(case: Case, where: str) -> None:
+    """InputError for a text that says nothing, as of a policy."""
+    for name, entry in SETTINGS.items():
         try:
-            policies.parse(case.policy)
+            entry.read(getattr(case, name))
         except PolicyError as error:
-            raise InputError(f"{where}: $.policy: {error}") from None
+            raise InputError(f"{where}: $.{entry.key}: {error}") from None
 
 
 def _expanded(case: Case, folder: Path, where: str) -> Iterator[Case]:
-    files = _files(case.file, folder, where)
+    files, told = _files(case.file, folder, where), settings_of(case)
     _refuse_placeholders(case.name, f"{where}: $.name")
     if len(files) > 1 and case.name and _NAME not in case.name:
         raise InputError(
@@ -162,14 +192,9 @@ def _expanded(case: Case, folder: Path, where: str) -> Iterator[Case]:
                 _refuse_placeholders(text, where)
             return str(path)
 
-        yield msgspec.structs.replace(
-            case,
-            file=file,
-            name=case.name.replace(_NAME, name) or name,
-            reference=None if case.reference is None else resolved(case.reference),
-            inputs=tuple(_input(text, resolved) for text in case.inputs),
-            companions=tuple(resolved(text) for text in case.companions),
-        )
+        located = {key: SETTINGS[key].paths(value, resolved) for key, value in told.items()}
+        called = case.name.replace(_NAME, name) or name
+        yield msgspec.structs.replace(case, file=file, name=called, **located)
 
 
 def _files(text: str, folder: Path, where: str) -> Sequence[str]:
@@ -194,12 +219,6 @@ def _refuse_placeholders(text: str, where: str) -> None:
         raise InputError(
             f"{where}: {text}: {unknown} stands for nothing: {_NAME} is that of the file"
         )
-
-
-def _input(text: str, resolved: Callable[[str], str]) -> str:
-    """An input ``[NAME=]PATH`` with its path resolved."""
-    name, equals, path = text.rpartition("=")
-    return f"{name}{equals}{resolved(path)}"
 
 
 def _stem(file: str) -> str:

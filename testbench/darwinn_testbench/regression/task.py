@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,15 +13,18 @@ import msgspec
 from darwinn_formats.files import digest_of
 from darwinn_sim.isa.grading import Assumption
 
-from darwinn_testbench import policy as policies
-from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.comparison.asked import Asked
+from darwinn_testbench.comparison.verify import answer
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.programs import natives
 from darwinn_testbench.programs.formats import format_of
-from darwinn_testbench.regression.manifest import Case, EngineName
+from darwinn_testbench.regression.manifest import SETTINGS, Case, EngineName, settings_of
 from darwinn_testbench.regression.pool import ChipWork
 from darwinn_testbench.regression.program import program
 from darwinn_testbench.report import Report, Row, Verdict, is_of_the_machine, judged, passed_limit
+from darwinn_testbench.request.record import command_line, made
+from darwinn_testbench.request.records import Verification
+from darwinn_testbench.request.setting import Use
 
 _MISSING = "missing"
 
@@ -135,33 +137,8 @@ def outcome_of(task: Task, verdict: Verdict, message: str, **figures: Any) -> Ou
 
 def command_of(task: Task) -> str:
     """The `darwinn verify` that does the task alone."""
-    case = task.case
-    given = (
-        ("--reference", case.reference),
-        *(("--inputs", each) for each in case.inputs),
-        *(("--with", each) for each in case.companions),
-        ("--model", case.model or None),
-        ("--seed", task.seed),
-        ("--runs", None if case.inputs else case.runs),
-        *(("--inputs-kind", each) for each in case.inputs_kind),
-        ("--schedules", case.schedules or None),
-        ("--engine", None if task.engine == "model" else task.engine),
-        ("--natives", case.natives),
-        ("--policy", case.policy),
-    )
-    words = [word for name, value in given if value is not None for word in (name, str(value))]
-    set_flags = (
-        ("--anyway", case.anyway),
-        ("--no-proof", not case.proof),
-        ("--require-proof", case.require_proof),
-        ("--chip-only", case.chip_only),
-        ("--no-hazards", not case.hazards),
-        ("--strict", case.strict),
-        ("--require-reference", case.require_reference),
-        ("--no-assumptions", not case.assumptions),
-    )
-    flags = [name for name, is_set in set_flags if is_set]
-    return shlex.join(["darwinn", "verify", case.file, *words, *flags])
+    plain = settings_of(task.case) | {"engine": task.engine, "seed": task.seed}
+    return command_line("verify", task.case.file, Verification, plain, always=("seed",))
 
 
 def _verify(task: Task) -> tuple[Verdict, str, dict[str, Any]]:
@@ -187,29 +164,8 @@ def told(report: Report[Row]) -> str:
 
 def verified(case: Case, engine: Engine, seed: int) -> Report[Row]:
     """The verification that a case asks for, on one engine with one seed; raises as it does."""
-    policy = None if case.policy is None else policies.parse(case.policy)
-    return verify(
-        case.file,
-        case.reference,
-        list(case.inputs) or None,
-        model=case.model,
-        companions=case.companions,
-        natives=case.natives,
-        engine=engine,
-        policy=policy,
-        seed=seed,
-        runs=case.runs,
-        inputs_kind=case.inputs_kind,
-        schedules=case.schedules,
-        anyway=case.anyway,
-        proof=case.proof,
-        require_proof=case.require_proof,
-        chip_only=case.chip_only,
-        hazards=None if case.hazards else False,
-        strict=case.strict,
-        assumptions=case.assumptions,
-        require_reference=case.require_reference,
-    )
+    plain = settings_of(case) | {"engine": engine, "seed": seed}
+    return answer(made(Asked, plain, source=case.file))
 
 
 def _described(case: Case, hashes: dict[str, str]) -> bytes:
@@ -224,14 +180,14 @@ def _described(case: Case, hashes: dict[str, str]) -> bytes:
 
 def _files(case: Case) -> Iterator[str]:
     yield case.file
-    if case.reference is not None:
-        yield case.reference
-    yield from case.companions
-    if case.natives is not None and (source := natives.source_of(case.natives)) is not None:
-        yield source
-    for text in case.inputs:
-        # An input may be NAME=PATH, or a path with an equals sign in it.
-        yield text if Path(text).exists() else text.rpartition("=")[2]
+    for name, entry in SETTINGS.items():
+        value = getattr(case, name)
+        if entry.setting.use is Use.FILE and value is not None:
+            for text in value if entry.is_list else [value]:
+                # An input may be NAME=PATH, or a path with an equals sign in it.
+                yield text if Path(text).exists() else text.rpartition("=")[2]
+        elif entry.setting.use is Use.MODULE and value is not None:
+            yield from filter(None, [natives.source_of(value)])
 
 
 def _hash(file: str, hashes: dict[str, str]) -> str:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from darwinn_testbench.schemas import COMMANDS, schema_of
+from darwinn_testbench.schemas.tables import manifest_schema
 
 
 def main() -> int:
@@ -22,9 +23,11 @@ def main() -> int:
     target.add_argument("--digests", action="store_true")
     target.add_argument("folder", type=Path, nargs="?")
     given = parser.parse_args()
+    schemas = {command: schema_of(command) for command in COMMANDS}
+    schemas["manifest"] = manifest_schema()
     texts = {
-        f"{command}.json": json.dumps(schema_of(command), indent=1) + "\n"
-        for command in sorted(COMMANDS)
+        f"{name}.json": json.dumps(schema, indent=1) + "\n"
+        for name, schema in sorted(schemas.items())
     }
     if given.digests:
         for name, text in texts.items():

@@ -20,8 +20,8 @@ from darwinn_sim.isa.codec import DecodeError, decode
 from darwinn_sim.isa.table import BY_NAME
 
 from darwinn_testbench.programs.formats import FORMATS
-from darwinn_testbench.programs.handler import head_of
 from darwinn_testbench.report import one_line
+from darwinn_testbench.request.inputs import head_of
 
 UNCOMPILED = "model before compilation"
 _MARKS = (CUSTOM_OPERATOR.encode(), schema.IDENTIFIER)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from darwinn_testbench.regression.manifest import Case
+from darwinn_testbench.regression.manifest import SETTINGS, Case
 from darwinn_testbench.regression.task import Task, of_case
 from darwinn_testbench.report import Verdict, one_line
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.record import plain_of
 from darwinn_testbench.survey.content import UNCOMPILED, CompiledFile, look_at
 from darwinn_testbench.survey.pairs import (
     Pipeline,
@@ -163,20 +164,9 @@ def _tasks(
 
 
 def _task(row: SurveyRow, options: Options, hashes: dict[str, str]) -> Task:
-    case = Case(
-        file=row.file,
-        reference=row.reference,
-        companions=row.companions,
-        model=row.model,
-        runs=options.runs,
-        hazards=options.hazards,
-        strict=options.strict,
-        assumptions=options.assumptions,
-        chip_only=options.chip_only,
-        require_reference=options.require_reference,
-        timeout=options.timeout,
-        seeds=(options.seed,),
-    )
+    told = {name: value for name, value in plain_of(options).items() if name in SETTINGS}
+    told |= {name: getattr(row, name) for name in ("file", "reference", "companions", "model")}
+    case = Case(**told, timeout=options.timeout, seeds=(options.seed,))
     (task,) = of_case(case, hashes)
     return task
 

@@ -11,11 +11,11 @@ from functools import partial
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.isa import grading
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP
 from darwinn_testbench.regression.pool import perform_here
 from darwinn_testbench.regression.resume import resume
 from darwinn_testbench.report import Report, Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.timing import DEFAULT_CHIP
 from darwinn_testbench.survey.field_values import FieldValues, of_files, of_one_file
 from darwinn_testbench.survey.plan import plan
 from darwinn_testbench.survey.task import PIPELINE, ModelTask, Options, PipelineTask, SurveyRow
@@ -74,7 +74,7 @@ def survey(
             "taken_from_journal": known,
             "seed": options.seed,
             "runs": options.runs,
-            "hazards": options.hazards,
+            "hazards": options.hazards is not False,
             "strict": options.strict,
             "chip": DEFAULT_CHIP,
             "seconds": round(sum(row.seconds for row in rows), 3),

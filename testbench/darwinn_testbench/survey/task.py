@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,8 +15,8 @@ from darwinn_sim.isa import grading
 from darwinn_sim.isa.fields import Grade
 from darwinn_sim.isa.grading import Assumption
 
-from darwinn_testbench.chip.cycles import DEFAULT_CHIP, link_of, time_executable
-from darwinn_testbench.chip.execution import run
+from darwinn_testbench.chip.cycles import link_of, time_executable
+from darwinn_testbench.chip.execution import ChipRun, chip_run
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.comparison.excitation import ExcitationFigures
 from darwinn_testbench.comparison.operator_coverage import How, OperatorFigures
@@ -26,10 +25,11 @@ from darwinn_testbench.regression.pool import ChipWork
 from darwinn_testbench.regression.task import Task, command_of, is_conclusive, told, verified
 from darwinn_testbench.report import Row, Verdict, is_of_the_machine, judged
 from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.request.record import command_line, plain_of
+from darwinn_testbench.request.records import Run
+from darwinn_testbench.request.surveying import Options as Options
+from darwinn_testbench.request.timing import DEFAULT_CHIP
 from darwinn_testbench.survey.field_values import FieldValues, field_values, uses_of
-
-DEFAULT_TIMEOUT = 600.0
-"""Seconds for one row."""
 
 PIPELINE = "pipeline"
 """The kind of a row that is no file."""
@@ -120,26 +120,6 @@ class SurveyRow(Row):
             "cycles": "" if self.cycles is None else f"{self.cycles:,}",
             "verdict": self.verdict.value,
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How the models are run, as ``verify`` is told; without ``references`` they are only run.
-
-    ``runs`` is the number of inferences; None is one with each kind of inputs. Without
-    ``assumptions`` values that are executed by an assumed rule are refused. ``chip_only`` leaves
-    out the operators that the CPU runs.
-    """
-
-    references: bool = True
-    seed: int = 0
-    runs: int | None = None
-    hazards: bool = True
-    strict: bool = False
-    assumptions: bool = True
-    require_reference: bool = False
-    chip_only: bool = False
-    timeout: float = DEFAULT_TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -253,16 +233,7 @@ class PipelineTask(_RowTask):
 
     def _judged(self) -> dict[str, Any]:
         options = self.options
-        report = run(
-            self.row.file,
-            then=self.row.companions,
-            seed=options.seed,
-            runs=options.runs,
-            hazards=None if options.hazards else False,
-            strict=options.strict,
-            assumptions=options.assumptions,
-            chip_only=options.chip_only,
-        )
+        report = chip_run(options.part(ChipRun, source=self.row.file, then=self.row.companions))
         ran = Verdict.NOT_COMPARED if options.require_reference else Verdict.RAN
         return {
             "verdict": report.verdict if report.verdict.failed else ran,
@@ -273,15 +244,8 @@ class PipelineTask(_RowTask):
         }
 
     def _command(self) -> str:
-        options = self.options
-        words = [word for each in self.row.companions for word in ("--then", each)]
-        words += ["--seed", str(options.seed)]
-        words += [] if options.runs is None else ["--runs", str(options.runs)]
-        words += [] if options.hazards else ["--no-hazards"]
-        words += ["--strict"] if options.strict else []
-        words += [] if options.assumptions else ["--no-assumptions"]
-        words += ["--chip-only"] if options.chip_only else []
-        return shlex.join(["darwinn", "run", self.row.file, *words])
+        plain = {**plain_of(self.options), "then": self.row.companions}
+        return command_line("run", self.row.file, Run, plain, always=("seed",))
 
 
 def _attempt(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.darwinn import Executable, ExecutableType
-from darwinn_testbench.chip.input_kinds import InputKind, draw
+from darwinn_testbench.chip.input_kinds import draw
 from darwinn_testbench.chip.inputs import SEED_STEP, TensorPort, origin_of, random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
@@ -26,6 +26,7 @@ from darwinn_testbench.compiler import compile_network, random_dense, sample, un
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.report import Verdict
+from darwinn_testbench.request.inputs import InputKind
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_runs import change, set_field

@@ -83,7 +83,7 @@ def test_outputs_of_the_last_segment_are_results_whoever_takes_them() -> None:
         ),
         (
             [segment(1, "x", "a"), segment(2, "b", "c"), segment(3, "a", "b")],
-            r"segment2: no model before it computes its input b .* \(segment1\); segment3 computes it,",
+            r"segment2: no model before it computes its input b .* \(segment1\); segment3 ",
         ),
         (
             [segment(1, "x", "a"), segment(2, "x", "a"), segment(3, "a", "c")],

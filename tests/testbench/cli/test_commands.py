@@ -23,6 +23,7 @@ from darwinn_testbench.cli import commands
 from darwinn_testbench.cli import inspect as inspect_command
 from darwinn_testbench.cli import verify as verify_command
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile import report as profile_report
@@ -178,15 +179,15 @@ def test_run_offers_only_the_engines_that_it_has(capsys: pytest.CaptureFixture[s
 def test_a_report_is_strict_unless_told_otherwise(
     option: list[str], strict: bool, stream_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: dict[str, Any] = {}
+    found: list[Asked] = []
 
-    def verify(*_: object, **given: object) -> None:
-        found.update(given)
+    def answer(asked: Asked) -> None:
+        found.append(asked)
         raise InputError("enough")
 
-    monkeypatch.setattr(profile_report, "verify", verify)
+    monkeypatch.setattr(profile_report, "answer", answer)
     assert run_command_line(["report", str(stream_file), *option]) == 2
-    assert found["strict"] is strict
+    assert [each.strict for each in found] == [strict]
 
 
 def test_listing_goes_to_a_file_whole(
@@ -280,7 +281,7 @@ def test_exceptions_become_a_line_and_a_code(
 def test_an_error_that_names_no_file_is_one_of_the_file_given(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(verify_command, "verify", fail_with(FormatError("batch", "2 of 1")))
+    monkeypatch.setattr(verify_command, "answer", fail_with(FormatError("batch", "2 of 1")))
     arguments = ["verify", "--reference", "a.tflite", "-i", "b.npy", "--strict", "c.tflite"]
     assert run_command_line([*arguments, "--json"]) == 2
     captured = capsys.readouterr()
@@ -379,7 +380,7 @@ def test_a_result_that_cannot_be_written_is_one_error(
 ) -> None:
     target = stream_file.parent / "missing" / "result.xml"
     failure = FileNotFoundError(errno.ENOENT, "No such file or directory", str(target))
-    monkeypatch.setattr(verify_command, "verify", fail_with(failure))
+    monkeypatch.setattr(verify_command, "answer", fail_with(failure))
     assert run_command_line(["verify", str(stream_file), "--junit", str(target)]) == 2
     assert capsys.readouterr().err == (
         f"darwinn verify: bad-input: {target}: No such file or directory\n"

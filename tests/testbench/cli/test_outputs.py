@@ -6,9 +6,8 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 from darwinn_testbench.cli import commands
@@ -32,10 +31,8 @@ LINKS: dict[str, Callable[[Path, Path], object]] = {
 def options() -> Iterator[tuple[str, Any]]:
     """Every option of every command that takes a text or a path."""
     for name in commands.SUMMARIES:
-        module = import_module(f"darwinn_testbench.cli.{name.replace('-', '_')}")
-        kinds = get_type_hints(module.command)
         for parameter in commands.load(name).params:
-            kind = str(kinds.get(parameter.name))
+            kind = str(vars(parameter)["type_descriptor"].annotation)
             if parameter.param_type_name == "option" and re.search(r"\b(str|Path)\b", kind):
                 yield name, parameter
 

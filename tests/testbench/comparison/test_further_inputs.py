@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.chip.input_kinds import InputKind
 from darwinn_testbench.chip.inputs import FURTHER_SETS, FURTHER_WORK, SEED_STEP, further_runs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.schedules import Schedules
@@ -18,6 +17,7 @@ from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.report import Report, Verdict
+from darwinn_testbench.request.inputs import InputKind
 
 KINDS = len(InputKind)
 

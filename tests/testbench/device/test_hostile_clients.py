@@ -25,7 +25,8 @@ from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import SimulationError
 from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense
 from darwinn_testbench.device.delegate import build, messages, server
-from darwinn_testbench.device.delegate.messages import HEADER, MAGIC, Content, Kind, MessageError
+from darwinn_testbench.device.delegate.messages import MAGIC, Header, Kind
+from darwinn_testbench.device.wire import Content, MessageError
 from darwinn_testbench.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -223,10 +224,10 @@ def serve() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     ("sent", "said"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "no message begins with"),
-        (HEADER.pack(MAGIC, 9, 0), "no message begins with"),
-        (HEADER.pack(MAGIC, Kind.OPEN, 1 << 40), "a message of 1099511627776 bytes"),
-        (HEADER.pack(MAGIC, Kind.OPEN, 100) + bytes(10), "the stream ends within a message"),
-        (HEADER.pack(MAGIC, Kind.OPEN, 100)[:7], "the stream ends within a message"),
+        (Header(MAGIC, 9, 0).pack(), "no message begins with"),
+        (Header(MAGIC, Kind.OPEN, 1 << 40).pack(), "a message of 1099511627776 bytes"),
+        (Header(MAGIC, Kind.OPEN, 100).pack() + bytes(10), "the stream ends within a message"),
+        (Header(MAGIC, Kind.OPEN, 100).pack()[:7], "the stream ends within a message"),
     ],
 )
 def test_a_broken_stream_is_not_answered(sent: bytes, said: str) -> None:
@@ -240,7 +241,7 @@ def test_a_broken_stream_is_not_answered(sent: bytes, said: str) -> None:
 
 def test_a_broken_stream_ends_the_process_with_one_line() -> None:
     connection, process = serve()
-    connection.sendall(HEADER.pack(MAGIC, Kind.OPEN, 1 << 40))
+    connection.sendall(Header(MAGIC, Kind.OPEN, 1 << 40).pack())
     # Only one direction ends, so that the process does not end with its client.
     connection.shutdown(socket.SHUT_WR)
     _, errors = process.communicate(timeout=PATIENCE)
@@ -254,7 +255,7 @@ def test_half_a_message_is_not_awaited_for_ever(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(messages, "TIME_LIMIT", 0.2)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.sendall(HEADER.pack(MAGIC, Kind.RUN, 100) + bytes(99))
+        ours.sendall(Header(MAGIC, Kind.RUN, 100).pack() + bytes(99))
         with pytest.raises(messages.Broken, match="not complete within"):
             messages.receive(theirs)
 

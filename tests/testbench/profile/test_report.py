@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from darwinn_formats import darwinn
-from darwinn_testbench.chip.input_kinds import InputKind
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import compile_network, random_dense, uncompiled
+from darwinn_testbench.request.inputs import InputKind
 from sample_runs import change, flip_parameter
 
 NETWORK = random_dense([16, 70], 0)

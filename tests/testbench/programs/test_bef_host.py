@@ -12,7 +12,7 @@ from darwinn_formats import tfrt
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.programs.handler import HostOptions
+from darwinn_testbench.request.records import HostOptions
 
 SUITE = """
 func.func @start() {

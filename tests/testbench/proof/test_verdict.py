@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from darwinn_formats.limits import Limits, limited, limits
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import (
@@ -18,6 +19,8 @@ from darwinn_testbench.compiler import (
     uncompiled,
 )
 from darwinn_testbench.compiler.classifier import classifier_model, colour_network
+from darwinn_testbench.proof import verdict
+from darwinn_testbench.proof.prove import FunctionProof
 from darwinn_testbench.report import Report, Verdict
 
 NETWORK = random_dense((12, 9, 5), 3)
@@ -112,6 +115,21 @@ def test_a_proof_is_kept_and_made_again_where_it_cannot_be_read(nothing_judged: 
         assert proof_of(again).judged == "judged"
         assert again.verdict is Verdict.PROVED
         assert path.read_bytes() == whole
+
+
+def test_a_proof_has_more_time_than_an_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that ends in time on values ended in "sampled" on numbers, which take longer."""
+    seen: list[Limits] = []
+
+    def prove(*_: object) -> FunctionProof:
+        seen.append(limits())
+        return FunctionProof(reason="not asked")
+
+    monkeypatch.setattr(verdict, "prove", prove)
+    with limited(Limits(seconds=3, memory=1 << 30)):
+        verify(COMPILED, REFERENCE, runs=1)
+        assert limits() == Limits(seconds=3, memory=1 << 30)
+    assert seen == [Limits(seconds=30, memory=1 << 30)]
 
 
 def test_a_proof_of_other_files_is_another_one(nothing_judged: Path) -> None:

@@ -264,9 +264,9 @@ def test_the_command_of_a_task_has_the_options_of_its_case() -> None:
         Case,
     )
     assert outcome_of(Task("a", case, "rtl", 2), Verdict.PASS, "").command == (
-        "darwinn verify f --reference g --inputs a=x.npy --inputs b=y.npy --with h --model 1 "
-        "--seed 2 --inputs-kind edges --inputs-kind noise --engine rtl --policy lsb:1 --strict "
-        "--require-reference"
+        "darwinn verify f --reference g --inputs a=x.npy --inputs b=y.npy --seed 2 "
+        "--inputs-kind edges --inputs-kind noise --policy lsb:1 --model 1 --with h --engine rtl "
+        "--require-reference --strict"
     )
 
 

@@ -216,7 +216,7 @@ def test_a_pipeline_says_which_segment_is_wrong(zoo: Path) -> None:
     )
     found = PipelineTask(row, Options(timeout=60.0)).perform()
     assert found.verdict is Verdict.BAD_INPUT
-    assert found.command == f"darwinn run {files[0]} --then {files[1]} --seed 0"
+    assert found.command == f"darwinn run {files[0]} --seed 0 --then {files[1]}"
 
 
 @pytest.mark.usefixtures("tasks_performed_here")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import string
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +12,8 @@ import darwinn_formats
 import darwinn_sim
 
 import darwinn_testbench
-from darwinn_testbench.device import native
+from darwinn_testbench.device import native, wire
+from darwinn_testbench.device.delegate import messages
 
 LIBRARY = "libedgetpu.so.1"
 """Name of the library: the vendor's, so that applications find it where they look for that."""
@@ -24,7 +24,6 @@ FURTHER_NAMES = ("libedgetpu.so", "libedgetpu.so.1.0")
 _SOURCES = Path(__file__).parent / "source"
 _SEARCH = Path(__file__).parent / "search"
 _SERVER = "darwinn_testbench.device.delegate.server"
-_PLAIN = frozenset(string.ascii_letters + string.digits + " _/.,:+-@")
 
 
 def library() -> Path:
@@ -41,7 +40,8 @@ def library_for(module: str, folders: list[Path]) -> Path:
         "DARWINN_PYTHONPATH": os.pathsep.join(map(str, folders)),
         "DARWINN_MODULE": module,
     }
-    path = native.library(_SOURCES, LIBRARY, headers=_config(values))
+    headers = {**_config(values), **wire.header(messages)}
+    path = native.library(_SOURCES, LIBRARY, headers=headers)
     for name in FURTHER_NAMES:
         with suppress(FileExistsError):
             (path.parent / name).symlink_to(LIBRARY)
@@ -59,11 +59,4 @@ def search_for(path: Path) -> Path:
 
 def _config(values: Mapping[str, str]) -> dict[str, str]:
     """The header ``config.h`` that defines ``values``."""
-    lines = (f"#define {name} {_c_string(each)}\n" for name, each in values.items())
-    return {"config.h": "".join(lines)}
-
-
-def _c_string(text: str) -> str:
-    """A literal of C for a path."""
-    plain = (chr(c) if chr(c) in _PLAIN else f"\\{c:03o}" for c in os.fsencode(text))
-    return f'"{"".join(plain)}"'
+    return {"config.h": "\n".join(wire.definition(*each) for each in values.items()) + "\n"}

@@ -18,12 +18,14 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Span
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.kernel.compiling import announced
+from numpy.typing import NDArray
 
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.operators.chip_operator import operator_on
@@ -32,20 +34,18 @@ from darwinn_testbench.chip.operators.kinds import NAMES, make
 from darwinn_testbench.chip.operators.parts import CustomPart, Values
 from darwinn_testbench.chip.session import Device
 from darwinn_testbench.device.delegate.messages import (
+    CHIP_SOCKET,
     Broken,
-    Content,
     Kind,
-    MessageError,
     Opening,
     SentTensor,
+    TensorFlag,
     read_opening,
     receive,
     send,
 )
+from darwinn_testbench.device.wire import Content, MessageError
 from darwinn_testbench.errors import InputError
-
-SOCKET = 3
-"""File descriptor of the connection."""
 
 MAXIMUM_PARTS = 64
 """Parts that are open at the same time, at most: each may have a chip."""
@@ -95,7 +95,7 @@ _ERRORS = (InputError, MessageError, SimulationError, ValueError, MemoryError)
 
 def main(arguments: Sequence[str]) -> int:
     """Answer requests until the stream ends; 1 if it breaks off."""
-    connection = socket.socket(fileno=SOCKET)
+    connection = socket.socket(fileno=CHIP_SOCKET)
     threading.Thread(target=_end_with, args=(connection.fileno(),), daemon=True).start()
     try:
         flags = flags_of(arguments)
@@ -215,7 +215,7 @@ class OpenPart:
 
     def __init__(self, opening: Opening, flags: Mapping[str, bool]) -> None:
         self.opening = opening
-        ports = {index: _port(each) for index, each in opening.tensors.items()}
+        ports = {each.index: _port(each) for each in opening.tensors}
         for each in opening.operators:
             if each.name not in NAMES:
                 raise InputError(f"there is no custom operator {each.name!r}")
@@ -244,21 +244,28 @@ class OpenPart:
         self.shapes = self.part.shapes
         self._given = [(index, ports[index]) for index in opening.inputs]
         self._constants: Values = {
-            index: Content(each.constant).array(ports[index].dtype, ports[index].shape)
-            for index, each in opening.tensors.items()
-            if each.constant is not None
+            each.index: _array(Content(each.constant), ports[each.index])
+            for each in opening.tensors
+            if each.flags & TensorFlag.CONSTANT
         }
 
     def run(self, content: Content) -> list[bytes]:
         """The outputs for inputs, then the next values of variables."""
         values = dict(self._constants)
         for index, port in self._given:
-            values[index] = content.array(port.dtype, port.shape)
+            values[index] = _array(content, port)
         content.end()
         self.part.run(values)
         tensors = self.opening.tensors
-        states = [index for index in self.opening.inputs if tensors[index].variable]
+        variables = {each.index for each in tensors if each.flags & TensorFlag.VARIABLE}
+        states = [index for index in self.opening.inputs if index in variables]
         return [values[index].tobytes() for index in (*self.opening.outputs, *states)]
+
+
+def _array(content: Content, port: TensorPort) -> NDArray[Any]:
+    """The tensor that comes next."""
+    size = port.dtype.itemsize * math.prod(port.shape)
+    return np.frombuffer(content.take(size), port.dtype).reshape(port.shape)
 
 
 def _port(tensor: SentTensor) -> TensorPort:

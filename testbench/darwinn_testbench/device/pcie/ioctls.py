@@ -1,7 +1,4 @@
-"""What a program asks of the kernel driver by ioctl, by type and number.
-
-The numbers are those of the driver's header; structures are words of 64 bits.
-"""
+"""What a program asks of the kernel driver by ioctl; structures are words of 64 bits."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ from darwinn_sim.host.memory import PAGE_BYTES
 from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES
 from darwinn_sim.pcie.kernel_driver import MAX_COHERENT_BYTES, KernelDriver
 
-GASKET, APEX = 0xDC, 0x7F
-"""Types: of the framework, and of the device."""
+from darwinn_testbench.device.pcie.messages import CoherentWords, Ioctl, MapWords
 
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 """The size stays: memory that a program took away would end this process."""
@@ -28,8 +24,8 @@ Answer = tuple[Words, int | None]
 
 
 def carry_out(driver: KernelDriver, kind: int, words: Words) -> Answer:
-    """Carry out an ioctl (``kind``: type in bits 15:8, number in 7:0); raises ``OSError``."""
-    handler = _HANDLERS.get((kind >> 8, kind & 0xFF))
+    """Carry out an ioctl, by its number in :class:`Ioctl`; raises ``OSError``."""
+    handler = _HANDLERS.get(kind)
     if handler is None:
         raise OSError(errno.ENOTTY, f"there is no ioctl {kind >> 8:02X},{kind & 0xFF}")
     return handler(driver, words)
@@ -66,16 +62,16 @@ def _partition(driver: KernelDriver, words: Words) -> Answer:
 
 
 def _map(driver: KernelDriver, words: Words) -> Answer:
-    table, size, host, device, *_ = words
-    _check_table(table)
-    driver.map(host, device, size)
+    asked = MapWords(*words[:4])
+    _check_table(asked.table)
+    driver.map(asked.host, asked.device, asked.size)
     return words, None
 
 
 def _unmap(driver: KernelDriver, words: Words) -> Answer:
-    table, size, _, device, *_ = words
-    _check_table(table)
-    driver.unmap(device, size)
+    asked = MapWords(*words[:4])
+    _check_table(asked.table)
+    driver.unmap(asked.device, asked.size)
     return words, None
 
 
@@ -84,18 +80,18 @@ def _nothing(driver: KernelDriver, words: Words) -> Answer:
 
 
 def _coherent(driver: KernelDriver, words: Words) -> Answer:
-    table, enable, size, _, *rest = words
-    _check_table(table)
-    if not enable:
+    asked = CoherentWords(*words[:4])
+    _check_table(asked.table)
+    if not asked.enable:
         driver.release_coherent()
         return words, None
-    descriptor, storage = shared_pages(size)
+    descriptor, storage = shared_pages(asked.size)
     try:
         address = driver.give_coherent(storage)
     except OSError:
         os.close(descriptor)
         raise
-    return (table, enable, size, address, *rest), descriptor
+    return (*words[:3], address, *words[4:]), descriptor
 
 
 def shared_pages(size: int) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
@@ -113,17 +109,17 @@ def _expect_performance(driver: KernelDriver, words: Words) -> Answer:
     return words, None
 
 
-_HANDLERS: Mapping[tuple[int, int], Callable[[KernelDriver, Words], Answer]] = {
-    (GASKET, 0): _reset,
-    (GASKET, 4): _tables,
-    (GASKET, 5): _entries,
-    (GASKET, 6): _simple_entries,
-    (GASKET, 7): _partition,
-    (GASKET, 8): _map,
-    (GASKET, 9): _unmap,
-    (GASKET, 10): _nothing,
-    (GASKET, 11): _coherent,
-    (GASKET, 12): _map,
-    (APEX, 0): _nothing,
-    (APEX, 1): _expect_performance,
+_HANDLERS: Mapping[int, Callable[[KernelDriver, Words], Answer]] = {
+    Ioctl.RESET: _reset,
+    Ioctl.TABLES: _tables,
+    Ioctl.ENTRIES: _entries,
+    Ioctl.SIMPLE_ENTRIES: _simple_entries,
+    Ioctl.PARTITION: _partition,
+    Ioctl.MAP: _map,
+    Ioctl.UNMAP: _unmap,
+    Ioctl.CLEAR_COUNTS: _nothing,
+    Ioctl.COHERENT: _coherent,
+    Ioctl.MAP_FLAGS: _map,
+    Ioctl.CLOCK_GATING: _nothing,
+    Ioctl.PERFORMANCE: _expect_performance,
 }

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
 import threading
 import time
 from contextlib import suppress
-from enum import IntEnum
 
 from darwinn_sim.pcie.function import HostFault
 
+from darwinn_testbench.device.pcie.messages import (
+    PIECE_BYTES,
+    Access,
+    MemoryAnswer,
+    MemoryRequest,
+)
 from darwinn_testbench.device.sockets import take
-
-PIECE_BYTES = 1 << 16
-"""What is asked for at once."""
 
 SECONDS = 10.0
 """How long a program may take for an answer."""
-
-_REQUEST = struct.Struct("<IIQ")
-_ANSWER = struct.Struct("<II")
-
-
-class _Access(IntEnum):
-    READ = 1
-    WRITE = 2
-    INTERRUPT = 3
 
 
 class ProgramGone(HostFault):
@@ -57,30 +49,32 @@ class ProgramMemory:
         pieces = []
         for start in range(0, size, PIECE_BYTES):
             count = min(PIECE_BYTES, size - start)
-            pieces.append(self._exchange(_Access.READ, address + start, count))
+            pieces.append(self._exchange(Access.READ, address + start, count))
         return b"".join(pieces)
 
     def write(self, address: int, data: bytes) -> None:
         """Write ``data`` at an address of the program; raises ``HostFault``."""
         for start in range(0, len(data), PIECE_BYTES):
             piece = data[start : start + PIECE_BYTES]
-            self._exchange(_Access.WRITE, address + start, len(piece), piece)
+            self._exchange(Access.WRITE, address + start, len(piece), piece)
 
     def interrupt(self, vector: int) -> None:
         """Wake whoever waits for the eventfd of a vector; raises ``HostFault``."""
-        self._send(_REQUEST.pack(_Access.INTERRUPT, 0, vector), f"interrupt {vector}")
+        request = MemoryRequest(access=Access.INTERRUPT, size=0, address=vector)
+        self._send(request.pack(), f"interrupt {vector}")
 
-    def _exchange(self, access: _Access, address: int, size: int, data: bytes = b"") -> bytes:
+    def _exchange(self, access: Access, address: int, size: int, data: bytes = b"") -> bytes:
         what = f"a DMA {access.name.lower()} of {size} bytes at {address:#x}"
-        self._send(_REQUEST.pack(access, size, address) + data, what)
+        request = MemoryRequest(access=access, size=size, address=address)
+        self._send(request.pack() + data, what)
         try:
-            error, count = _ANSWER.unpack(self._take(_ANSWER.size, what))
-            if error:
-                reason = os.strerror(error) if error < 1 << 31 else f"error {error}"
+            answer = MemoryAnswer.unpack(self._take(MemoryAnswer.layout.size, what))
+            if number := answer.error:
+                reason = os.strerror(number) if number < 1 << 31 else f"error {number}"
                 raise HostFault(f"the program refuses {what}: {reason}")
-            if count != size:
-                raise HostFault(f"the program answers {what} with {count} bytes")
-            return self._take(size, what) if access is _Access.READ else b""
+            if answer.size != size:
+                raise HostFault(f"the program answers {what} with {answer.size} bytes")
+            return self._take(size, what) if access is Access.READ else b""
         except (EOFError, OSError) as error:
             raise self._gone(what, error) from None
 

@@ -30,9 +30,6 @@ from darwinn_testbench.report import one_line
 MAX_CONNECTIONS = 32
 """Programs that may be connected; further ones are turned away."""
 
-WINDOWS = (0x40000, 0x44000, 0x48000)
-"""Offsets of the pages of registers that a program can map."""
-
 _PRIVATE = 0o700
 _PAGE_MASK = ~0xFFF
 
@@ -192,7 +189,7 @@ class Connection:
     def _offset(self, message: Message) -> int:
         self._check_open()
         offset = message.words[0]
-        if offset & _PAGE_MASK not in WINDOWS or offset % 8:
+        if offset & _PAGE_MASK not in messages.REGISTER_PAGES or offset % 8:
             raise OSError(errno.EINVAL, f"no register of a window is at {offset:#x}")
         return offset
 

@@ -9,14 +9,12 @@ from pathlib import Path
 
 from darwinn_sim.pcie.function import PcieFunction
 
-from darwinn_testbench.device import native
+from darwinn_testbench.device import native, wire
 from darwinn_testbench.device.command import found_first, status_of
+from darwinn_testbench.device.pcie import messages
 from darwinn_testbench.device.pcie.server import Device, Server
 from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.errors import Unavailable
-
-FOLDER_VARIABLE = "DARWINN_APEX"
-"""Where the shim finds the device."""
 
 _SOURCES = Path(__file__).parent / "shim"
 _NAME = "apex.so"
@@ -35,7 +33,7 @@ def shim() -> Path:
             "--pcie needs Linux on x86-64, whose instructions it decodes; this is "
             f"{platform.system()} on {platform.machine()} (--usb works everywhere)"
         )
-    return native.library(_SOURCES, _NAME)
+    return native.library(_SOURCES, _NAME, headers=wire.header(messages))
 
 
 def run_command(
@@ -61,4 +59,4 @@ def run_command(
 
 def environment(library: Path, folder: Path) -> Mapping[str, str]:
     """The environment of a command that is to find the device in ``folder``."""
-    return {**found_first(LD_PRELOAD=library), FOLDER_VARIABLE: str(folder)}
+    return {**found_first(LD_PRELOAD=library), messages.FOLDER_VARIABLE: str(folder)}

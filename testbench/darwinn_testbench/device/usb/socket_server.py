@@ -1,7 +1,6 @@
 """The device behind a socket: what the stand-in for libusb asks for, and its answers.
 
-Messages and their numbers are those of ``libusb/stand_in.h``. One process at a time uses the
-device; whoever goes away without closing it leaves it reset.
+One process at a time uses the device; whoever goes away without closing it leaves it reset.
 
 A thread for each process reads its messages and carries out what waits for nothing, which is all
 that moves data; what may wait for the chip is done by the loop.
@@ -12,12 +11,10 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-import struct
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from enum import IntEnum
 from io import BufferedReader
 from pathlib import Path
 
@@ -28,14 +25,20 @@ from darwinn_sim.usb.requests import Setup
 
 from darwinn_testbench.device.sockets import is_of_this_user
 from darwinn_testbench.device.usb.handover import Handover
+from darwinn_testbench.device.usb.messages import (
+    ADDRESS_SHIFT,
+    SETUP_BYTES,
+    DeviceReply,
+    Error,
+    Operation,
+    Reply,
+    Request,
+)
 from darwinn_testbench.device.usb.outgoing import Outgoing
 from darwinn_testbench.device.usb.port import BUS, PORT
 from darwinn_testbench.device.usb.under_way import MAX_BYTES, UnderWay
 
-_REQUEST = struct.Struct("<IIIII")
-_REPLY = struct.Struct("<IIiII")
-_SETUP_BYTES = 8
-_MAX_CONTROL_BYTES = _SETUP_BYTES + (1 << 16) - 1
+_MAX_CONTROL_BYTES = SETUP_BYTES + (1 << 16) - 1
 
 MAX_CONNECTIONS = 64
 
@@ -44,35 +47,6 @@ MAX_WAITING = 1024
 
 _PAUSE_SECONDS = 1.0
 """After a connection that could not be taken."""
-
-
-class Operation(IntEnum):
-    """What a message asks for."""
-
-    DEVICE = 1
-    OPEN = 2
-    CLOSE = 3
-    RESET = 4
-    CONTROL = 5
-    OUT = 6
-    IN = 7
-    CANCEL = 8
-    CHANGED = 9
-
-
-class Error(IntEnum):
-    """Errors of libusb, and 0."""
-
-    NONE = 0
-    IO = -1
-    NO_DEVICE = -4
-    NOT_FOUND = -5
-    BUSY = -6
-    OVERFLOW = -8
-    PIPE = -9
-    INTERRUPTED = -10
-    NO_MEMORY = -11
-
 
 _ERROR_OF_STATUS = {
     Status.COMPLETED: Error.NONE,
@@ -188,16 +162,16 @@ class Connection:
 
     def _answer(self, messages: BufferedReader) -> bool:
         """The next message; False if there is none."""
-        header = messages.read(_REQUEST.size)
-        if len(header) < _REQUEST.size:
+        header = messages.read(Request.layout.size)
+        if len(header) < Request.layout.size:
             return False
-        operation, number, where, room, size = _REQUEST.unpack(header)
-        if size > MAX_BYTES or room > MAX_BYTES or operation not in _HANDLERS:
+        asked = Request.unpack(header)
+        if max(asked.size, asked.room) > MAX_BYTES or asked.operation not in _HANDLERS:
             return False
-        payload = messages.read(size)
-        if len(payload) == size:
-            _HANDLERS[operation](self, number, where, room, payload)
-        return bool(len(payload) == size)
+        payload = messages.read(asked.size)
+        if len(payload) == asked.size:
+            _HANDLERS[asked.operation](self, asked.number, asked.where, asked.room, payload)
+        return bool(len(payload) == asked.size)
 
     def hang_up(self) -> None:
         """End it: the process is told nothing more, and nothing of it is read."""
@@ -235,14 +209,21 @@ class Connection:
         self, operation: int, number: int, error: Error, moved: int = 0, data: bytes = b""
     ) -> None:
         """Send a reply, from any thread; it never waits."""
-        self._outgoing.send(_REPLY.pack(operation, number, error, moved, len(data)) + data)
+        reply = Reply(operation=operation, number=number, status=error, moved=moved, size=len(data))
+        self._outgoing.send(reply.pack() + data)
 
     # Messages.
 
     def _device(self, number: int, where: int, room: int, payload: bytes) -> None:
         function = self._function
-        head = bytes((BUS, PORT, function.address, function.speed))
-        data = head + function.device_descriptor() + function.configuration_descriptor()
+        found = DeviceReply(
+            bus=BUS,
+            port=PORT,
+            address=function.address,
+            speed=function.speed,
+            device=function.device_descriptor(),
+        )
+        data = found.pack() + function.configuration_descriptor()
         self.reply(Operation.DEVICE, number, Error.NONE, data=data)
 
     def _open(self, number: int, where: int, room: int, payload: bytes) -> None:
@@ -258,7 +239,7 @@ class Connection:
     def _take(self, where: int) -> Error:
         """Have the device; why that cannot be."""
         with self._server.lock:
-            if where >> 8 != self._function.address:
+            if where >> ADDRESS_SHIFT != self._function.address:
                 return Error.NO_DEVICE
             if self._server.user not in (None, self):
                 return Error.BUSY
@@ -278,7 +259,7 @@ class Connection:
 
     def _refusal(self, where: int) -> Error:
         """Why a message to the device at an address cannot be carried out."""
-        if not self._opened or where >> 8 != self._function.address:
+        if not self._opened or where >> ADDRESS_SHIFT != self._function.address:
             return Error.NO_DEVICE
         return Error.NONE
 
@@ -289,10 +270,10 @@ class Connection:
         return (Error.NOT_FOUND if self._function.reset() else Error.NONE), 0, b""
 
     def _control(self, number: int, where: int, room: int, payload: bytes) -> None:
-        if not _SETUP_BYTES <= len(payload) <= _MAX_CONTROL_BYTES:
+        if not SETUP_BYTES <= len(payload) <= _MAX_CONTROL_BYTES:
             self.reply(Operation.CONTROL, number, Error.PIPE)
             return
-        setup, data = Setup.unpack(payload[:_SETUP_BYTES]), payload[_SETUP_BYTES:]
+        setup, data = Setup.unpack(payload[:SETUP_BYTES]), payload[SETUP_BYTES:]
         self._later(Operation.CONTROL, number, where, lambda: self._do_control(setup, data))
 
     def _do_control(self, setup: Setup, data: bytes) -> tuple[Error, int, bytes]:
@@ -331,7 +312,7 @@ class Connection:
         if self._room.acquire(blocking=False):
             self._loop.call_soon_threadsafe(self._spawn, work)
         else:
-            self.reply(operation, number, Error.NO_MEMORY)
+            self.reply(operation, number, Error.NO_MEM)
 
     def _spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         task = self._loop.create_task(work())
@@ -353,7 +334,7 @@ class Connection:
     def _can_begin(self, operation: Operation, number: int, where: int) -> bool:
         error = self._refusal(where)
         if not error and not self._transfers.takes(number):
-            error = Error.NO_MEMORY
+            error = Error.NO_MEM
         if error:
             self.reply(operation, number, error)
         return not error
@@ -374,7 +355,7 @@ def _error_of(transfer: Transfer) -> Error:
     return _ERROR_OF_STATUS[transfer.status]
 
 
-_HANDLERS = {
+_HANDLERS: Mapping[int, Callable[[Connection, int, int, int, bytes], None]] = {
     Operation.DEVICE: Connection._device,
     Operation.OPEN: Connection._open,
     Operation.CLOSE: Connection._close,

@@ -9,13 +9,11 @@ from pathlib import Path
 
 from darwinn_sim.usb.function import UsbFunction
 
-from darwinn_testbench.device import native
+from darwinn_testbench.device import native, wire
 from darwinn_testbench.device.command import found_first, status_of
 from darwinn_testbench.device.sockets import private_folder
+from darwinn_testbench.device.usb import messages
 from darwinn_testbench.device.usb.socket_server import SocketServer
-
-SOCKET_VARIABLE = "DARWINN_USB_SOCKET"
-"""Where the stand-in finds the device."""
 
 _SOURCES = Path(__file__).parent / "libusb"
 _NAME = "libusb-1.0.so.0"
@@ -31,7 +29,9 @@ def stand_in() -> Path:
     Raises:
         InputError: it cannot be built.
     """
-    library = native.library(_SOURCES, _NAME, "-Wl,--version-script=exports.map")
+    library = native.library(
+        _SOURCES, _NAME, "-Wl,--version-script=exports.map", headers=wire.header(messages)
+    )
     link = library.parent / _LINK
     if not link.exists():
         temporary = library.parent / f"{_LINK}.{os.getpid()}"
@@ -42,7 +42,7 @@ def stand_in() -> Path:
 
 def environment(libraries: Path, socket: Path) -> Mapping[str, str]:
     """The environment of a command that is to find the device."""
-    return {**found_first(LD_LIBRARY_PATH=libraries), SOCKET_VARIABLE: str(socket)}
+    return {**found_first(LD_LIBRARY_PATH=libraries), messages.SOCKET_VARIABLE: str(socket)}
 
 
 def run_command(function: UsbFunction, command: Sequence[str]) -> int:

@@ -138,7 +138,9 @@ def any_request(draw: random.Random) -> tuple[int, int, tuple[int, ...]]:
         words = tuple(draw.getrandbits(draw.choice((1, 13, 33, 64))) for _ in range(5))
         kind = draw.choice((READ, WRITE, IOCTL))
         return kind, draw.choice((0xDC00, 0x7F00)) | draw.randrange(16), words
-    entry = draw.choice([each for each in REGISTERS if each.offset & ~0xFFF in server.WINDOWS])
+    entry = draw.choice(
+        [each for each in REGISTERS if each.offset & ~0xFFF in messages.REGISTER_PAGES]
+    )
     return WRITE, 0, (entry.offset, draw.getrandbits(draw.choice((1, 2, 9, 64))))
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
-from darwinn_testbench.device.usb.socket_server import Error, Operation, SocketServer
+from darwinn_testbench.device.usb.messages import Error, Operation
+from darwinn_testbench.device.usb.socket_server import SocketServer
 from darwinn_testbench.device.usb.usbip import BUS_ID, UsbIpServer
 from echo_chip import RUN, echo
 from exact_read import exact

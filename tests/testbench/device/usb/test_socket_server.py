@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
-from darwinn_testbench.device.usb.socket_server import MAX_WAITING, Error, Operation, SocketServer
+from darwinn_testbench.device.usb.messages import Error, Operation
+from darwinn_testbench.device.usb.socket_server import MAX_WAITING, SocketServer
 from echo_chip import RUN, echo
 
 TIME_LIMIT = 20
@@ -142,7 +143,7 @@ async def one_asks_for_more_than_can_wait(bench: Bench) -> None:
         go.set()
     answered = [await client.reply() for _ in range(MAX_WAITING)]
     assert await held
-    assert {error for _, error, _ in refused} == {Error.NO_MEMORY}
+    assert {error for _, error, _ in refused} == {Error.NO_MEM}
     assert {error for _, error, _ in answered} == {Error.NONE}
     assert await client.run_control() == 0
 

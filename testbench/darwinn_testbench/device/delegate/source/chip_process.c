@@ -23,14 +23,7 @@
 
 extern char** environ;
 
-enum { MAGIC = 0x50544445 /* "EDTP" */, DEFAULT_TIMEOUT = 600, CHIP_FD = 3 };
-
-static const uint64_t MOST_BYTES = 1u << 30;
-
-typedef struct {
-  uint32_t magic, kind;
-  uint64_t size;
-} Header;
+enum { DEFAULT_TIMEOUT = 600 };
 
 /* --- bytes ---------------------------------------------------------------------------------- */
 
@@ -49,7 +42,7 @@ static int buffer_reserve(Buffer* buffer, size_t size) {
 }
 
 void buffer_add(Buffer* buffer, const void* data, size_t size) {
-  if (buffer->failed || size > MOST_BYTES || buffer_reserve(buffer, buffer->size + size)) {
+  if (buffer->failed || size > MAXIMUM_BYTES || buffer_reserve(buffer, buffer->size + size)) {
     buffer->failed = 1;
     return;
   }
@@ -57,9 +50,27 @@ void buffer_add(Buffer* buffer, const void* data, size_t size) {
   buffer->size += size;
 }
 
-void buffer_add_number(Buffer* buffer, uint32_t value) { buffer_add(buffer, &value, sizeof value); }
+void buffer_add_text(Buffer* buffer, const Text* text) {
+  uint32_t size = *text ? (uint32_t)strlen(*text) : 0;
+  buffer_add(buffer, &size, sizeof size);
+  buffer_add(buffer, *text, size);
+}
 
-void buffer_add_size(Buffer* buffer, uint64_t value) { buffer_add(buffer, &value, sizeof value); }
+void buffer_add_numbers(Buffer* buffer, const Numbers* numbers) {
+  buffer_add(buffer, &(*numbers)->size, sizeof(int));
+  buffer_add(buffer, (*numbers)->data, sizeof(int) * (size_t)(*numbers)->size);
+}
+
+void buffer_add_octets(Buffer* buffer, const Octets* octets) {
+  buffer_add(buffer, &octets->size, sizeof octets->size);
+  buffer_add(buffer, octets->data, octets->size);
+}
+
+void buffer_add_list(Buffer* buffer, const List* list) {
+  buffer->failed |= list->records.failed;
+  buffer_add(buffer, &list->count, sizeof list->count);
+  buffer_add(buffer, list->records.data, list->records.size);
+}
 
 void buffer_free(Buffer* buffer) {
   free(buffer->data);
@@ -109,16 +120,16 @@ static int transfer(ChipProcess* chip, char* data, size_t size, int sends, doubl
 }
 
 static int receive(ChipProcess* chip, Buffer* answer, double deadline) {
-  Header header;
+  struct header header;
   if (transfer(chip, (char*)&header, sizeof header, 0, deadline)) return -1;
-  if (header.magic != MAGIC || header.size > MOST_BYTES || header.kind > MESSAGE_ERROR)
+  if (header.magic != MAGIC || header.size > MAXIMUM_BYTES || header.kind > KIND_ERROR)
     return fail(chip, "the chip's process sent something else than a message");
   answer->size = 0;
   if (buffer_reserve(answer, header.size + 1)) return fail(chip, "out of memory");
   if (transfer(chip, answer->data, header.size, 0, deadline)) return -1;
   answer->size = header.size;
   answer->data[header.size] = 0;
-  return header.kind == MESSAGE_DONE ? 0 : fail(chip, "%s", answer->data);
+  return header.kind == KIND_DONE ? 0 : fail(chip, "%s", answer->data);
 }
 
 /* After a broken exchange nothing that follows could be told apart. */
@@ -129,9 +140,9 @@ static void give_up(ChipProcess* chip) {
 
 static int exchange(ChipProcess* chip, uint32_t kind, const Buffer* request, Buffer* answer) {
   if (chip->socket < 0) return fail(chip, "the chip's process has ended");
-  if (request->failed || request->size > MOST_BYTES) return fail(chip, "the request is too large");
+  if (request->failed || request->size > MAXIMUM_BYTES) return fail(chip, "the request is too large");
   double deadline = now() + chip->timeout;
-  Header header = {MAGIC, kind, request->size};
+  struct header header = {.magic = MAGIC, .kind = kind, .size = request->size};
   answer->size = 0;
   if (transfer(chip, (char*)&header, sizeof header, 1, deadline) ||
       transfer(chip, request->data, request->size, 1, deadline) ||
@@ -173,7 +184,7 @@ static int spawn(ChipProcess* chip, int socket, char** arguments) {
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   /* dup2 onto itself would keep close-on-exec: glibc clears it. Output is for people: stderr. */
-  posix_spawn_file_actions_adddup2(&actions, socket, CHIP_FD);
+  posix_spawn_file_actions_adddup2(&actions, socket, CHIP_SOCKET);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   if (fcntl(2, F_GETFD) < 0) posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, 2, 1);

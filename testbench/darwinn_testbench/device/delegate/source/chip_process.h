@@ -7,14 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Kinds of messages: darwinn_testbench/device/delegate/messages.py. */
-enum {
-  MESSAGE_DONE = 0,
-  MESSAGE_ERROR = 1,
-  MESSAGE_OPEN = 2,
-  MESSAGE_RUN = 3,
-  MESSAGE_CLOSE = 4,
-};
+#include "tflite_abi.h"
 
 enum { ERROR_BYTES = 1024 };
 
@@ -35,9 +28,26 @@ typedef struct {
 } Buffer;
 
 void buffer_add(Buffer*, const void* data, size_t size);
-void buffer_add_number(Buffer*, uint32_t value);
-void buffer_add_size(Buffer*, uint64_t value);
 void buffer_free(Buffer*);
+
+/* Fields of messages that are not numbers. */
+typedef const char* Text;
+typedef const TfLiteIntArray* Numbers;
+typedef struct {
+  const void* data;
+  uint64_t size;
+} Octets;
+typedef struct {
+  Buffer records;
+  uint32_t count;
+} List;
+
+void buffer_add_text(Buffer*, const Text*);
+void buffer_add_numbers(Buffer*, const Numbers*);
+void buffer_add_octets(Buffer*, const Octets*);
+void buffer_add_list(Buffer*, const List*);
+
+#include "messages.h" /* written from messages.py */
 
 /* Start the process with options `keys[i]=values[i]`; -1 and `error` if that fails. */
 int chip_process_start(ChipProcess*, char** keys, char** values, size_t count);

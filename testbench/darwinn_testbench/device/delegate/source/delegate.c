@@ -9,13 +9,10 @@
 #include <string.h>
 
 #include "chip_process.h"
-#include "tflite_abi.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 static const char* const OPERATORS[] = {"edgetpu-custom-op", "PosenetDecoderOp"};
-
-enum { TENSOR_VARIABLE = 1, TENSOR_CONSTANT = 2 };
 
 typedef struct {
   TfLiteDelegate base;
@@ -67,67 +64,52 @@ static int is_variable(const TfLiteTensor* tensor) { return tensor->is_variable;
 
 static int is_any(const TfLiteTensor* tensor) { return tensor != NULL; }
 
-static void add_text(Buffer* to, const char* text) {
-  size_t size = text ? strlen(text) : 0;
-  buffer_add_number(to, (uint32_t)size);
-  buffer_add(to, text, size);
-}
-
-static void add_indices(Buffer* to, const TfLiteIntArray* indices) {
-  buffer_add_number(to, (uint32_t)indices->size);
-  buffer_add(to, indices->data, sizeof(int) * (size_t)indices->size);
-}
-
-static void add_tensor(Buffer* to, uint32_t index, const TfLiteTensor* tensor) {
-  int constant = !is_sent(tensor) && tensor->data;
+static void add_tensors(List* to, const TfLiteContext* context, const TfLiteIntArray* indices) {
   static const TfLiteIntArray scalar = {0};
-  buffer_add_number(to, index);
-  buffer_add_number(to, (uint32_t)tensor->type);
-  buffer_add(to, &tensor->params.scale, 4);
-  buffer_add(to, &tensor->params.zero_point, 4);
-  buffer_add_number(to, (tensor->is_variable ? TENSOR_VARIABLE : 0) |
-                            (constant ? TENSOR_CONSTANT : 0));
-  add_indices(to, tensor->dims ? tensor->dims : &scalar);
-  add_text(to, tensor->name);
-  buffer_add_size(to, constant ? tensor->bytes : 0);
-  if (constant) buffer_add(to, tensor->data, tensor->bytes);
-}
-
-static void add_node_tensors(Buffer* to, const TfLiteContext* context, const TfLiteIntArray* from,
-                             uint32_t* count) {
-  for (int k = 0; k < from->size; k++)
-    if (from->data[k] >= 0) {
-      add_tensor(to, (uint32_t)from->data[k], &context->tensors[from->data[k]]);
-      (*count)++;
-    }
+  for (int k = 0; k < indices->size; k++) {
+    if (indices->data[k] < 0) continue;
+    const TfLiteTensor* tensor = &context->tensors[indices->data[k]];
+    int constant = !is_sent(tensor) && tensor->data;
+    struct sent_tensor sent = {
+        .index = (uint32_t)indices->data[k],
+        .type = (uint32_t)tensor->type,
+        .scale = tensor->params.scale,
+        .zero_point = tensor->params.zero_point,
+        .flags = (tensor->is_variable ? TENSOR_FLAG_VARIABLE : 0) |
+                 (constant ? TENSOR_FLAG_CONSTANT : 0),
+        .shape = tensor->dims ? tensor->dims : &scalar,
+        .name = tensor->name,
+        .constant = {tensor->data, constant ? tensor->bytes : 0},
+    };
+    add_sent_tensor(&to->records, &sent);
+    to->count++;
+  }
 }
 
 /* The operators of a kernel, with everything that the chip's process has to know of them. */
 static void describe(Kernel* kernel, TfLiteContext* context, const TfLiteIntArray* nodes) {
-  Buffer tensors = {0}, *to = &kernel->description;
-  uint32_t count = 0;
-  buffer_add_number(to, (uint32_t)nodes->size);
+  struct opening opening = {.inputs = kernel->inputs, .outputs = kernel->outputs};
   for (int k = 0; k < nodes->size; k++) {
     TfLiteNode* node = NULL;
     TfLiteRegistration* operator = NULL;
     if (context->GetNodeAndRegistration(context, nodes->data[k], &node, &operator)) {
-      to->failed = 1;
+      kernel->description.failed = 1;
       break;
     }
-    add_text(to, operator->custom_name);
-    buffer_add_size(to, (uint64_t)node->custom_initial_data_size);
-    buffer_add(to, node->custom_initial_data, (size_t)node->custom_initial_data_size);
-    add_indices(to, node->inputs);
-    add_indices(to, node->outputs);
-    add_node_tensors(&tensors, context, node->inputs, &count);
-    add_node_tensors(&tensors, context, node->outputs, &count);
+    struct sent_operator sent = {
+        .name = operator->custom_name,
+        .options = {node->custom_initial_data, (uint64_t)node->custom_initial_data_size},
+        .inputs = node->inputs,
+        .outputs = node->outputs,
+    };
+    add_sent_operator(&opening.operators.records, &sent);
+    opening.operators.count++;
+    add_tensors(&opening.tensors, context, node->inputs);
+    add_tensors(&opening.tensors, context, node->outputs);
   }
-  buffer_add_number(to, count);
-  buffer_add(to, tensors.data, tensors.size);
-  to->failed |= tensors.failed;
-  add_indices(to, kernel->inputs);
-  add_indices(to, kernel->outputs);
-  buffer_free(&tensors);
+  add_opening(&kernel->description, &opening);
+  buffer_free(&opening.operators.records);
+  buffer_free(&opening.tensors.records);
 }
 
 static void kernel_free(TfLiteContext* context, void* data) {
@@ -136,8 +118,8 @@ static void kernel_free(TfLiteContext* context, void* data) {
   if (!kernel) return;
   if (kernel->opened) {
     kernel->request.size = 0;
-    buffer_add_number(&kernel->request, kernel->part);
-    chip_process_ask(&kernel->delegate->chip, MESSAGE_CLOSE, &kernel->request, &kernel->answer);
+    buffer_add(&kernel->request, &kernel->part, sizeof kernel->part);
+    chip_process_ask(&kernel->delegate->chip, KIND_CLOSE, &kernel->request, &kernel->answer);
   }
   buffer_free(&kernel->description);
   buffer_free(&kernel->request);
@@ -205,7 +187,7 @@ static TfLiteStatus kernel_prepare(TfLiteContext* context, TfLiteNode* node) {
                : refused(context, "the executable is made for one shape of each input, which "
                                   "cannot be resized");
   ChipProcess* chip = &kernel->delegate->chip;
-  if (chip_process_ask(chip, MESSAGE_OPEN, &kernel->description, &kernel->answer))
+  if (chip_process_ask(chip, KIND_OPEN, &kernel->description, &kernel->answer))
     return failed(context, kernel->delegate);
   kernel->opened = 1;
   kernel->input_bytes = input_bytes;
@@ -227,12 +209,12 @@ static TfLiteStatus kernel_invoke(TfLiteContext* context, TfLiteNode* node) {
   Buffer *request = &kernel->request, *answer = &kernel->answer;
   request->size = 0;
   request->failed = 0;
-  buffer_add_number(request, kernel->part);
+  buffer_add(request, &kernel->part, sizeof kernel->part);
   for (int k = 0; k < kernel->inputs->size; k++) {
     const TfLiteTensor* tensor = &context->tensors[kernel->inputs->data[k]];
     buffer_add(request, tensor->data, tensor->bytes);
   }
-  if (chip_process_ask(&kernel->delegate->chip, MESSAGE_RUN, request, answer))
+  if (chip_process_ask(&kernel->delegate->chip, KIND_RUN, request, answer))
     return failed(context, kernel->delegate);
   if (answer->size != bytes_of(context, kernel->outputs) + bytes_of(context, kernel->states))
     return refused(context, "the chip's process sent outputs of another size");

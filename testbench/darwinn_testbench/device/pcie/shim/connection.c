@@ -17,19 +17,6 @@
 #define VECTORS 13
 #define ABSENT UINT64_MAX /* what reads of a device give that is gone */
 
-enum access { MEMORY_READ = 1, MEMORY_WRITE = 2, INTERRUPT = 3 };
-
-struct request {
-    uint32_t access;
-    uint32_t size;
-    uint64_t address;
-};
-
-struct answer {
-    uint32_t error;
-    uint32_t size;
-};
-
 static struct sockaddr_un place = {.sun_family = AF_UNIX};
 static char folder[PATH_MAX];
 
@@ -71,7 +58,7 @@ static void in_child(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-    const char *given = getenv("DARWINN_APEX");
+    const char *given = getenv(FOLDER_VARIABLE);
     for (int i = 0; i < VECTORS; i++)
         events[i] = -1;
     if (!given)
@@ -174,13 +161,13 @@ int device_ask(struct message *message, int *received)
 
 uint64_t register_read(uint32_t offset)
 {
-    struct message message = {READ, 0, {offset}};
+    struct message message = {.what = OPERATION_READ, .words = {offset}};
     return device_ask(&message, NULL) ? ABSENT : message.words[0];
 }
 
 void register_write(uint32_t offset, uint64_t value)
 {
-    struct message message = {WRITE, 0, {offset, value}};
+    struct message message = {.what = OPERATION_WRITE, .words = {offset, value}};
     device_ask(&message, NULL);
 }
 
@@ -194,28 +181,28 @@ static void interrupt(uint64_t vector)
 }
 
 /* The kernel copies, so that memory which the program has freed is an error, and no crash. */
-static uint32_t move(const struct request *request, char *data)
+static uint32_t move(const struct memory_request *request, char *data)
 {
     off_t at = (off_t)request->address;
-    ssize_t count = request->access == MEMORY_READ ? pread(memory, data, request->size, at)
+    ssize_t count = request->access == ACCESS_READ ? pread(memory, data, request->size, at)
                                                    : pwrite(memory, data, request->size, at);
     return count == (ssize_t)request->size ? 0 : EFAULT;
 }
 
 static void *serve(void *argument)
 {
-    static char data[1 << 16];
-    struct request request;
+    static char data[PIECE_BYTES];
+    struct memory_request request;
     (void)argument;
     while (take(channel, &request, sizeof request)) {
-        if (request.access == INTERRUPT) {
+        if (request.access == ACCESS_INTERRUPT) {
             interrupt(request.address);
             continue;
         }
-        bool is_read = request.access == MEMORY_READ;
+        bool is_read = request.access == ACCESS_READ;
         if (request.size > sizeof data || (!is_read && !take(channel, data, request.size)))
             break;
-        struct answer answer = {move(&request, data), request.size};
+        struct memory_answer answer = {.error = move(&request, data), .size = request.size};
         if (!give(channel, &answer, sizeof answer))
             break;
         if (is_read && !answer.error && !give(channel, data, request.size))
@@ -227,7 +214,7 @@ static void *serve(void *argument)
 /* With the lock held: a connection, and a thread that serves the chip and takes no signals. */
 static int connect_device(void)
 {
-    struct message message = {.what = OPEN};
+    struct message message = {.what = OPERATION_OPEN};
     sigset_t all, before;
     control = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     memory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
@@ -247,7 +234,7 @@ static int connect_device(void)
 
 int device_open(void)
 {
-    struct message message = {.what = OPEN};
+    struct message message = {.what = OPERATION_OPEN};
     pthread_mutex_lock(&lock);
     int error = users ? ask(&message, NULL) : connect_device();
     if (!error)
@@ -260,7 +247,7 @@ int device_open(void)
 
 void device_close(void)
 {
-    struct message message = {.what = CLOSE};
+    struct message message = {.what = OPERATION_CLOSE};
     pthread_mutex_lock(&lock);
     if (users) {
         ask(&message, NULL);

@@ -22,18 +22,7 @@
 #define DEVICE "/dev/apex_0"
 #define CLASS "/sys/class/apex"
 #define DESCRIPTORS (1 << 16)
-#define GASKET 0xDC
 #define MAJOR 120
-
-enum gasket {
-    RESET = 0,
-    SET_EVENTFD = 1,
-    CLEAR_EVENTFD = 2,
-    MAP = 8,
-    CLEAR_COUNTS = 10,
-    COHERENT = 11,
-    MAP_FLAGS = 12
-};
 
 static _Atomic unsigned char is_device[DESCRIPTORS];
 
@@ -332,32 +321,34 @@ static int copy(long call, void *theirs, void *ours, size_t size)
 static int control_device(unsigned long request, void *argument)
 {
     size_t size = _IOC_SIZE(request);
-    unsigned type = _IOC_TYPE(request), number = _IOC_NR(request);
-    struct message message = {.what = IOCTL, .argument = type << 8 | number};
+    uint32_t asked = _IOC_TYPE(request) << 8 | _IOC_NR(request);
+    struct message message = {.what = OPERATION_IOCTL, .argument = asked};
+    struct map_words *map = (struct map_words *)message.words;
+    struct coherent_words *buffer = (struct coherent_words *)message.words;
     int received = -1;
-    if (type == GASKET && number == CLEAR_EVENTFD) /* its argument is no address */
+    if (asked == IOCTL_CLEAR_EVENTFD) /* its argument is no address */
         return clear_event((uint64_t)argument);
-    if (type == GASKET && (number == RESET || number == CLEAR_COUNTS))
+    if (asked == IOCTL_RESET || asked == IOCTL_CLEAR_COUNTS)
         return device_ask(&message, NULL);
     if (!size || size > sizeof message.words) /* all others have a structure */
         return ENOTTY;
     if (copy(SYS_process_vm_readv, argument, message.words, size))
         return EFAULT;
-    if (type == GASKET && number == SET_EVENTFD)
+    if (asked == IOCTL_SET_EVENTFD)
         return set_event(message.words[0], (int)message.words[1]);
-    if (type == GASKET && (number == MAP || number == MAP_FLAGS)) {
-        uint64_t shared = coherent_bus_address(message.words[2]);
-        if (!shared && !is_memory(message.words[2], message.words[1]))
+    if (asked == IOCTL_MAP || asked == IOCTL_MAP_FLAGS) {
+        uint64_t shared = coherent_bus_address(map->host);
+        if (!shared && !is_memory(map->host, map->size))
             return EFAULT;
-        message.words[2] = shared ? shared : message.words[2];
+        map->host = shared ? shared : map->host;
     }
     int error = device_ask(&message, &received);
     if (error)
         return error;
-    if (type == GASKET && number == COHERENT) {
+    if (asked == IOCTL_COHERENT) {
         drop_coherent();
         if (received >= 0)
-            keep_coherent(message.words[3], message.words[2], received);
+            keep_coherent(buffer->address, buffer->size, received);
     }
     if (_IOC_DIR(request) & _IOC_READ)
         return copy(SYS_process_vm_writev, argument, message.words, size);

@@ -2,7 +2,7 @@
  *
  * The driver itself, and the chip, are in the process that started the program ("darwinn device");
  * this library hands over what the program asks of the device file. What it takes from the
- * environment is DARWINN_APEX, the folder with the socket of that process.
+ * environment is FOLDER_VARIABLE, the folder with the socket of that process.
  */
 #ifndef DARWINN_SHIM_H
 #define DARWINN_SHIM_H
@@ -17,18 +17,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "messages.h" /* what is said to the device: written from messages.py */
+
 #define EXPORTED __attribute__((visibility("default")))
 #define PAGE 4096u
-#define WORDS 5
-
-enum operation { OPEN = 1, CLOSE = 2, READ = 3, WRITE = 4, IOCTL = 5 };
-
-/* To the device: what is asked (an operation, its argument); from it: an errno, and nothing. */
-struct message {
-    uint32_t what;
-    uint32_t argument;
-    uint64_t words[WORDS];
-};
 
 /* connection.c: the device, which a program may have open several times. */
 bool device_is_there(void);

@@ -19,7 +19,7 @@
 #define TRAP_FLAG 0x100
 #define WRITE_ACCESS 2
 
-static const uint32_t mappable[] = {0x40000, 0x44000, 0x48000};
+static const uint32_t mappable[] = REGISTER_PAGES;
 
 static struct {
     _Atomic uintptr_t begin;

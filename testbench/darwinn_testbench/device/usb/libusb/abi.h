@@ -6,24 +6,11 @@
 #include <sys/time.h>
 #include <sys/types.h>
 
+#include "messages.h" /* also errors: written from messages.py */
+
 #define EXPORT __attribute__((visibility("default")))
 
-enum {
-    SUCCESS = 0,
-    ERROR_IO = -1,
-    ERROR_INVALID_PARAM = -2,
-    ERROR_ACCESS = -3,
-    ERROR_NO_DEVICE = -4,
-    ERROR_NOT_FOUND = -5,
-    ERROR_BUSY = -6,
-    ERROR_TIMEOUT = -7,
-    ERROR_OVERFLOW = -8,
-    ERROR_PIPE = -9,
-    ERROR_INTERRUPTED = -10,
-    ERROR_NO_MEM = -11,
-    ERROR_NOT_SUPPORTED = -12,
-    ERROR_OTHER = -99
-};
+#define SUCCESS ERROR_NONE
 
 enum { TYPE_CONTROL, TYPE_ISOCHRONOUS, TYPE_BULK, TYPE_INTERRUPT, TYPE_BULK_STREAM };
 
@@ -46,7 +33,6 @@ enum { CAPABILITY_USB_2_0_EXTENSION = 2, CAPABILITY_SUPERSPEED = 3, CAPABILITY_C
 
 enum { EVENT_ARRIVED = 1, EVENT_LEFT = 2, HOTPLUG_ENUMERATE = 1, MATCH_ANY = -1 };
 
-#define SETUP_BYTES 8
 #define TO_HOST 0x80
 
 typedef struct libusb_context libusb_context;

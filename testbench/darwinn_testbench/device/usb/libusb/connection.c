@@ -13,8 +13,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SOCKET_VARIABLE "DARWINN_USB_SOCKET"
-
 enum { NOT_CONNECTED, CONNECTED, BROKEN };
 
 static int state = NOT_CONNECTED, channel = -1, kick = -1;
@@ -80,7 +78,7 @@ static bool read_reply(void) {
     struct reply reply;
     if (!receive(&reply, sizeof reply)) return false;
     pthread_mutex_lock(&big);
-    if (reply.operation == OP_CHANGED) {
+    if (reply.operation == OPERATION_CHANGED) {
         wake_all();
         pthread_mutex_unlock(&big);
         return true;
@@ -291,8 +289,8 @@ int start(struct pending *pending, enum operation operation, uint32_t where, uin
         return ERROR_NO_DEVICE;
     }
     if (!++last_number) ++last_number;
-    struct request request = {operation, last_number, where, room,
-                              (uint32_t)(first_size + second_size)};
+    struct request request = {.operation = operation, .number = last_number, .where = where,
+                              .room = room, .size = (uint32_t)(first_size + second_size)};
     if (pending) {
         pending->number = request.number;
         pending->done = pending->timed_out = false;
@@ -356,5 +354,5 @@ void limit(struct pending *pending, unsigned int milliseconds) {
 
 /* The reply comes all the same: it says whether it was in time. */
 void cancel(const struct pending *pending) {
-    start(NULL, OP_CANCEL, pending->number, 0, NULL, 0, NULL, 0);
+    start(NULL, OPERATION_CANCEL, pending->number, 0, NULL, 0, NULL, 0);
 }

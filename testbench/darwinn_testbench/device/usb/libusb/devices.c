@@ -34,7 +34,7 @@ static libusb_device *make_device(libusb_context *context, const struct device_r
     device->address = reply->address;
     device->speed = reply->speed;
     memcpy(&device->descriptor, reply->device, sizeof reply->device);
-    memcpy(device->configuration, reply->configuration, size);
+    memcpy(device->configuration, reply + 1, size);
     device->configuration_size = size;
     return device;
 }
@@ -46,7 +46,7 @@ libusb_device *find_device(libusb_context *context) {
         unsigned char room[sizeof(struct device_reply) + CONFIGURATION_ROOM];
     } answer;
     size_t came;
-    int status = call(OP_DEVICE, 0, &answer, sizeof answer, &came);
+    int status = call(OPERATION_DEVICE, 0, &answer, sizeof answer, &came);
     libusb_device *made = NULL;
     if (!status && came > sizeof answer.reply)
         made = make_device(context, &answer.reply, came - sizeof answer.reply);
@@ -107,7 +107,7 @@ EXPORT int libusb_get_port_path(libusb_context *context, libusb_device *device, 
 EXPORT int libusb_open(libusb_device *device, libusb_device_handle **handle) {
     libusb_device_handle *made = calloc(1, sizeof *made);
     if (!made) return ERROR_NO_MEM;
-    int status = call(OP_OPEN, ON(device->address, 0), NULL, 0, NULL);
+    int status = call(OPERATION_OPEN, ON(device->address, 0), NULL, 0, NULL);
     if (status) {
         free(made);
         return status;
@@ -141,7 +141,7 @@ EXPORT void libusb_close(libusb_device_handle *handle) {
     pthread_mutex_lock(&big);
     device->claimed &= ~handle->claimed;
     pthread_mutex_unlock(&big);
-    call(OP_CLOSE, ON(device->address, 0), NULL, 0, NULL);
+    call(OPERATION_CLOSE, ON(device->address, 0), NULL, 0, NULL);
     wake(device->context);
     libusb_unref_device(device);
     free(handle);
@@ -151,7 +151,7 @@ EXPORT libusb_device *libusb_get_device(libusb_device_handle *handle) { return h
 
 /* As documented: "not found" says that the reset has made another device of it. */
 EXPORT int libusb_reset_device(libusb_device_handle *handle) {
-    return call(OP_RESET, ON(handle->device->address, 0), NULL, 0, NULL);
+    return call(OPERATION_RESET, ON(handle->device->address, 0), NULL, 0, NULL);
 }
 
 EXPORT int libusb_claim_interface(libusb_device_handle *handle, int interface) {

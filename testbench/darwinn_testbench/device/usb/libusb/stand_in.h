@@ -15,36 +15,7 @@
 
 #include "abi.h"
 
-/* Messages. The same numbers stand in socket_server.py. */
-enum operation {
-    OP_DEVICE = 1,  /* what is plugged in: struct device_reply */
-    OP_OPEN,        /* begin to use it; where: ON(address, 0), as for the next two */
-    OP_CLOSE,
-    OP_RESET,
-    OP_CONTROL,     /* where: ON(address, 0); payload: setup packet and data */
-    OP_OUT,         /* where: ON(address, endpoint); payload: data */
-    OP_IN,          /* the same; room: bytes */
-    OP_CANCEL,      /* where: the number of the message to cancel */
-    OP_CHANGED      /* from the chip's process alone: another device is plugged in */
-};
-
-#define ON(address, endpoint) ((uint32_t)(address) << 8 | (endpoint))
-
-struct request {
-    uint32_t operation, number, where, room, size;
-};
-
-struct reply {
-    uint32_t operation, number;
-    int32_t status; /* SUCCESS or an error of libusb */
-    uint32_t moved, size;
-};
-
-struct device_reply {
-    uint8_t bus, port, address, speed;
-    uint8_t device[18];
-    uint8_t configuration[];
-};
+#define ON(address, endpoint) ((uint32_t)(address) << ADDRESS_SHIFT | (endpoint))
 
 /* A message that waits for its reply: of a call (`call`), or of a transfer. */
 struct pending {

@@ -36,16 +36,16 @@ static int begin(struct pending *pending, const libusb_device *device, unsigned 
         uint16_t size = setup_length(buffer);
         pending->into = buffer + SETUP_BYTES;
         pending->room = to_host ? size : 0;
-        return start(pending, OP_CONTROL, ON(device->address, 0), size, buffer, SETUP_BYTES,
+        return start(pending, OPERATION_CONTROL, ON(device->address, 0), size, buffer, SETUP_BYTES,
                      buffer + SETUP_BYTES, to_host ? 0 : size);
     }
     pending->into = buffer;
     pending->room = endpoint & TO_HOST ? (size_t)length : 0;
     if (endpoint & TO_HOST)
-        return start(pending, OP_IN, ON(device->address, endpoint), (uint32_t)length, NULL, 0,
-                     NULL, 0);
-    return start(pending, OP_OUT, ON(device->address, endpoint), 0, buffer, (size_t)length, NULL,
-                 0);
+        return start(pending, OPERATION_IN, ON(device->address, endpoint), (uint32_t)length, NULL,
+                     0, NULL, 0);
+    return start(pending, OPERATION_OUT, ON(device->address, endpoint), 0, buffer, (size_t)length,
+                 NULL, 0);
 }
 
 static int refusal(const struct libusb_transfer *public) {

@@ -1,0 +1,476 @@
+"""The settings, each once: spelling, help, bounds, what it applies to, its key in manifests.
+
+A field of a record, or a parameter of a command, is annotated with one of them. A setting that
+commands share stands here; what only one command takes stands with the command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from darwinn_formats.files import Source
+
+from darwinn_testbench import policy as policies
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.reference.protocol import Reference as Program
+from darwinn_testbench.request.inputs import InputKind
+from darwinn_testbench.request.inputs import Inputs as GivenInputs
+from darwinn_testbench.request.inputs import Natives as GivenNatives
+from darwinn_testbench.request.scope import Scope
+from darwinn_testbench.request.setting import Needs, Setting, Use
+
+# What is run, and on which data.
+
+_SEED = Setting(
+    "--seed N",
+    "Seed of drawn inputs and of memory that nothing has written; it is printed.",
+    least=0,
+    key="",
+)
+Seed = Annotated[int, _SEED]
+ProgramSeed = Annotated[int, replace(_SEED, scope=Scope.PROGRAM)]
+Runs = Annotated[
+    int | None,
+    Setting(
+        "--runs K",
+        "Inferences with drawn inputs, each of the next kind. By default one of each kind, or "
+        "for run, stored outputs and the Verilog engine one of noise.",
+        least=1,
+        most=1_000_000_000,
+    ),
+]
+InputsKind = Annotated[
+    Sequence[str],
+    Setting(
+        "--inputs-kind KIND",
+        "What drawn inputs look like: noise, gradients, extremes, constants or edges. Repeat "
+        "it for several. A row of the table is repeated alone by its own kind and seed: "
+        "--inputs-kind KIND --seed N.",
+        plain=Sequence[InputKind],
+    ),
+]
+_INPUTS = Setting(
+    "--inputs -i [NAME=]PATH",
+    "Input data: .npy, .npz (arrays by tensor name), an image, or any other file as raw "
+    "bytes. Repeat it for several inputs, with NAME= or in the order of the model.",
+    plain=Sequence[str],
+    use=Use.FILE,
+)
+Inputs = Annotated[GivenInputs, _INPUTS]
+ProgramInputs = Annotated[GivenInputs, replace(_INPUTS, scope=Scope.PROGRAM)]
+Model = Annotated[
+    int, Setting("--model N", "Which compiled model of the file.", least=0, scope=Scope.CHIP)
+]
+_WITH = "A file compiled together with the model, which may hold its parameters"
+Companions = Annotated[
+    Sequence[Source],
+    Setting("--with FILE", f"{_WITH}.", plain=Sequence[str], use=Use.FILE, key="with"),
+]
+FurtherFiles = Annotated[
+    Sequence[Source],
+    Setting(
+        "--with --data FILE",
+        f"{_WITH}; of an ExecuTorch program external data (.ptd).",
+        plain=Sequence[str],
+        use=Use.FILE,
+        key="with",
+    ),
+]
+DataFiles = Annotated[
+    Sequence[Source],
+    Setting(
+        "--data FILE",
+        "External data (.ptd) of an ExecuTorch program.",
+        plain=Sequence[str],
+        use=Use.FILE,
+    ),
+]
+Executable = Annotated[
+    int | None,
+    Setting(
+        "--executable N",
+        "Only this executable (numbers as `darwinn inspect` prints them).",
+        least=0,
+    ),
+]
+
+# How the chip runs it.
+
+Schedules = Annotated[
+    int,
+    Setting(
+        "--schedules N",
+        "Make the inferences again in N random legal orders of the chip's units: bytes that "
+        "differ show a synchronisation that is missing (race, exit code 1).",
+        least=0,
+        most=1_000_000,
+        scope=Scope.CHIP,
+    ),
+]
+ScheduleSeed = Annotated[
+    int | None,
+    Setting(
+        "--schedule-seed N",
+        "Seed of the first of these orders, the next has one more; that of --seed by default.",
+        least=0,
+        scope=Scope.CHIP,
+        needs=Needs(
+            names=("schedules",),
+            why="--schedule-seed is for --schedules N: say how many orders",
+        ),
+    ),
+]
+ChipOnly = Annotated[
+    bool,
+    Setting(
+        "--chip-only",
+        "Leave out the operators that the compiler has left to the CPU: what goes to the chip and "
+        "comes from it is all there is.",
+        scope=Scope.CHIP,
+    ),
+]
+Hazards = Annotated[
+    bool | None,
+    Setting(
+        "--no-hazards",
+        "Do not say whether every legal timing gives this result: look for no accesses to the "
+        "chip's memories that no flag, fence or queue orders, and for no deadlocks.",
+        plain=bool,
+        scope=Scope.CHIP,
+    ),
+]
+Strict = Annotated[
+    bool,
+    Setting("--strict", "Reading memory that nothing has written is a fault.", scope=Scope.CHIP),
+]
+StrictPage = Annotated[
+    bool,
+    Setting("--strict/--no-strict", "Whether reading memory that nothing has written is a fault."),
+]
+Assumptions = Annotated[
+    bool,
+    Setting(
+        "--no-assumptions",
+        "Refuse values of instruction fields that no known program holds and that are executed "
+        "by an assumed rule.",
+        scope=Scope.CHIP,
+    ),
+]
+
+# What of it is looked at, and what there is beside it.
+
+Until = Annotated[
+    str | None,
+    Setting(
+        "--until POINT",
+        "Stop the inference at layer:N (its end) or at pc:CHUNK:PC.",
+        scope=Scope.CHIP,
+        use=Use.VALUE,
+    ),
+]
+Taps = Annotated[
+    Sequence[str],
+    Setting(
+        "--tap WHAT",
+        "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
+        "(bytes), or layer:N, what a layer writes (`darwinn verify --layers` numbers them). "
+        "Of an ExecuTorch, IREE or BEF program: values by name, or by the operation that computes "
+        "them; `'*'` and `'?'` stand for any characters, and `'*'` alone shows which there are. "
+        "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …",
+        use=Use.VALUE,
+    ),
+]
+Preloads = Annotated[
+    Sequence[str],
+    Setting(
+        "--preload WHAT",
+        "What is in wide memory before anything runs: wide:TILES:ROW=FILE, or "
+        "wide:TILES:ROW:END=pattern:SEED for random bytes. TILES is like 0 or 0-3,5.",
+        scope=Scope.CHIP,
+        use=Use.FILE,
+    ),
+]
+Then = Annotated[
+    Sequence[Source],
+    Setting(
+        "--then FILE",
+        "The next segment of a pipeline, on a chip of its own: it runs on what the segments "
+        "before it give, by name. Repeat it for more segments, in their order.",
+        plain=Sequence[str],
+        scope=Scope.CHIP,
+        use=Use.FILE,
+    ),
+]
+Calls = Annotated[
+    int | None,
+    Setting(
+        "--runs K",
+        "Of a program of another format: pairs of calls that are measured, one as it is and one "
+        "with each operator timed, after two that are not; 5 by default.",
+        least=1,
+        most=100_000,
+        scope=Scope.PROGRAM,
+    ),
+]
+
+# What executes programs of other formats.
+
+_ENGINES = (
+    "model: the simulated chip, and the project's CPU references of other formats; original: the "
+    "original runtime of an ExecuTorch or IREE program, if it is installed"
+)
+_CHOICES = {
+    Engine.RTL: (
+        Scope.NETWORK,
+        "--engine rtl is for `darwinn verify` of a compiled model, alone or with a .tflite "
+        "reference",
+    ),
+    Engine.ORIGINAL: (
+        Scope.PROGRAM,
+        "--engine original is for ExecuTorch and IREE programs: the original of a DarwiNN file "
+        "is an Edge TPU",
+    ),
+}
+RunEngine = Annotated[
+    Engine,
+    Setting("--engine model|original", f"{_ENGINES}.", choices=_CHOICES, read=Engine, key=""),
+]
+VerifyEngine = Annotated[
+    Engine,
+    Setting(
+        "--engine",
+        f"{_ENGINES}; rtl: verify a compiled model also on the chip in SystemVerilog, if a C++ "
+        "compiler is installed.",
+        choices=_CHOICES,
+        read=Engine,
+        key="",
+    ),
+]
+Waves = Annotated[
+    Path | None,
+    Setting(
+        "--waves FILE.fst",
+        "With --engine rtl: write the waves of the chip for Surfer and GTKWave; a .gtkw beside "
+        "it shows them in groups.",
+        use=Use.RESULT,
+        plain=Path | None,
+        read=Path,
+        needs=Needs(
+            names=("engine",),
+            value=Engine.RTL,
+            why="--waves is for --engine rtl: only the RTL writes them",
+        ),
+    ),
+]
+StallSeed = Annotated[
+    int | None,
+    Setting(
+        "--stall-seed N",
+        "With --engine rtl: hold host memory, the ring and every unit back at random, by this "
+        "seed; the outputs must be the same.",
+        needs=Needs(
+            names=("engine",),
+            value=Engine.RTL,
+            why="--stall-seed is for --engine rtl: only the RTL can be held back",
+        ),
+    ),
+]
+Function = Annotated[
+    str | None,
+    Setting(
+        "--function NAME",
+        "Which method or function of an ExecuTorch, IREE or BEF program.",
+        scope=Scope.PROGRAM,
+        use=Use.VALUE,
+    ),
+]
+Natives = Annotated[
+    GivenNatives | str | None,
+    Setting(
+        "--natives MODULE",
+        "Python module, or .py file, whose NATIVES are the native functions of a BEF file, or "
+        "the imports of an IREE module, by name. It is executed.",
+        plain=str | None,
+        scope=Scope.PROGRAM,
+        use=Use.MODULE,
+    ),
+]
+WorkQueue = Annotated[
+    str | None,
+    Setting(
+        "--work-queue TYPE",
+        "What runs queued kernels of a BEF file: s (default), or mstd, mstd:THREADS or "
+        "mstd:THREADS,BLOCKING. Threads take turns, so that every run is the same.",
+        scope=Scope.PROGRAM,
+        use=Use.VALUE,
+    ),
+]
+InitFunction = Annotated[
+    str | None,
+    Setting(
+        "--init-function NAME",
+        "A function of a BEF file that is called before any other.",
+        scope=Scope.PROGRAM,
+        use=Use.VALUE,
+    ),
+]
+ErrorCodes = Annotated[
+    bool,
+    Setting(
+        "--error-codes",
+        "Errors that functions of a BEF file return show their code.",
+        scope=Scope.PROGRAM,
+    ),
+]
+
+# What it is compared with, and how it is judged.
+
+Reference = Annotated[
+    Source | Program | None,
+    Setting(
+        "--reference -r MODEL",
+        "The model before compilation (.tflite), or the same network as ExecuTorch .pte, IREE "
+        ".vmfb or BEF: it gives the expected outputs.",
+        plain=str | None,
+        use=Use.FILE,
+    ),
+]
+Names = Annotated[
+    Source | None,
+    Setting(
+        "--reference -r MODEL",
+        "The model before compilation (.tflite): layers are called by its operators. An inference "
+        "on drawn inputs finds which is which.",
+        plain=str | None,
+        scope=Scope.CHIP,
+        use=Use.FILE,
+    ),
+]
+Expected = Annotated[
+    str | os.PathLike[str] | None,
+    Setting(
+        "--expected PATH",
+        "Stored outputs instead of a reference: .npz by output name, .npy, or an .npz of calls "
+        "with call0_in0, call0_out0 and so on. Without inputs of its own, or --inputs, of the "
+        "drawn ones of --seed: those of `darwinn run --seed N --output PATH`.",
+        plain=str | None,
+        use=Use.FILE,
+    ),
+]
+_MAPS = Setting(
+    "--map NAME=OTHER",
+    "Input or output NAME of FILE is OTHER (a name or an index) of the reference; "
+    "OTHER:nchw says its layout, OTHER:1x8 its shape. Needed where names differ and shapes "
+    "leave it open. Repeat it for several.",
+    needs=Needs(
+        names=("reference", "expected"),
+        why="--map {value}: it names an input or output of --reference MODEL: give one",
+    ),
+    use=Use.VALUE,
+)
+Maps = Annotated[Sequence[str], _MAPS]
+NetworkMaps = Annotated[Sequence[str], replace(_MAPS, scope=Scope.CHIP)]
+Policy = Annotated[
+    policies.Policy | None,
+    Setting(
+        "--policy P",
+        "How far outputs may be from the reference: exact, lsb:N, lsb:N,F% or "
+        "float:ATOL,RTOL. With a .tflite LiteRT then decides, not the chip's arithmetic.",
+        plain=str | None,
+        read=policies.parse,
+        use=Use.VALUE,
+    ),
+]
+Anyway = Annotated[
+    bool,
+    Setting(
+        "--anyway",
+        "Compare with a .tflite reference even if FILE was compiled from another model: of other "
+        "weights, biases, scales or zero points.",
+        scope=Scope.NETWORK,
+    ),
+]
+Proof = Annotated[
+    bool,
+    Setting(
+        "--no-proof",
+        "Only sample: compare what the inputs of this run give, and prove nothing for others.",
+        scope=Scope.NETWORK,
+    ),
+]
+RequireProof = Annotated[
+    bool,
+    Setting(
+        "--require-proof",
+        "Fail (exit code 1) unless every output is proved for every input and every legal timing.",
+    ),
+]
+RequireReference = Annotated[
+    bool,
+    Setting(
+        "--require-reference",
+        "An output, or an operator before it, that is compared with nothing is a failure "
+        "(not-compared, exit code 1).",
+    ),
+]
+Parameters = Annotated[
+    bool,
+    Setting(
+        "--parameters",
+        "Also say what each byte of the parameters is: an element of a tensor of --reference, "
+        "padding, or unexplained.",
+        scope=Scope.NETWORK,
+    ),
+]
+Layers = Annotated[
+    bool,
+    Setting(
+        "--layers",
+        "Also compare every layer in the tiles with the tensors of --reference.",
+        scope=Scope.NETWORK,
+    ),
+]
+Localise = Annotated[
+    bool,
+    Setting(
+        "--localise",
+        "Name the first layer or value that differs, and each further one that differs of "
+        "itself: what follows is computed from the same values on both sides.",
+    ),
+]
+
+# Work of many tasks.
+
+Out = Annotated[
+    Path,
+    Setting(
+        "--out -o DIR",
+        "Where finished work is kept: the same command goes on after a kill.",
+        use=Use.RESULT,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    Setting(
+        "--jobs -j N",
+        "Processes on this machine; one for each core by default.",
+        least=1,
+        most=1024,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    Setting(
+        "--scheduler ADDRESS",
+        "Hand the work to the Dask cluster with this scheduler; it must see the same paths.",
+        use=Use.VALUE,
+    ),
+]
+Fresh = Annotated[bool, Setting("--fresh", "Do again what is finished already.")]
+Json = Annotated[
+    bool, Setting("--json", "Print one JSON object (docs/cli.md describes it) instead of tables.")
+]
