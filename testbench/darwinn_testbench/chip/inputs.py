@@ -29,16 +29,18 @@ Given = AnyArray | StoredArray
 """An array, or one that is in a file and has not been read."""
 
 SEED_STEP = 1000
-"""Between the seeds of two runs: seeds below it share no set of inputs."""
+"""Step between the seeds of two runs: seeds below it share no set of inputs."""
 
 FURTHER_SETS = 15
-"""Sets of inputs beside one of each kind, at most, that a verification draws of a small program."""
+"""Most further sets of inputs that a verification generates for a small program."""
 
 FURTHER_WORK = 12 << 20
-"""Work of the chip that their inferences may do in all (docs/cli.md)."""
+"""Most work of the chip in all their inferences (docs/cli.md)."""
 
 _MOST_SETS = 1 << 16
-"""Inferences of given data: a report has rows of each, and a small file can ask for any number."""
+"""Most inferences of given data: each is a row of the report, and a small file can ask for any
+number.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,11 @@ def choose_inputs(
     runs: int | None,
     inputs_kind: Sequence[str] = (),
 ) -> Sequence[dict[str, AnyArray]]:
-    """Input sets from whatever the caller gave: files, arrays, or drawn ones.
+    """Input sets from files, arrays or a seed.
 
-    Drawn are ``runs`` sets of the kinds ``inputs_kind`` (all of them by default), in their order
-    and again; without ``runs`` one of each. Kinds are given only where inputs are drawn.
+    Without files and arrays, ``runs`` sets of the kinds ``inputs_kind`` (by default all) are
+    generated, in their order and then again from the first; without ``runs``, one of each kind.
+    Kinds apply only to generated inputs.
 
     Raises:
         InputError: data that does not fit the ports, or runs or kinds of given data.
@@ -103,7 +106,7 @@ def few_runs(runs: int | None, inputs_kind: Sequence[str]) -> int | None:
 
 
 def refuse_drawing(runs: int | None, inputs_kind: Sequence[str]) -> None:
-    """Refuse what says how inputs are drawn beside given ones.
+    """Refuse settings of generated inputs beside given ones.
 
     Raises:
         InputError: kinds of inputs, or a number of runs that is not 1.
@@ -145,7 +148,7 @@ def random_inputs(
 
 @dataclass(frozen=True)
 class Origin:
-    """What a drawn set was drawn from: the first run of this kind and seed is the same set."""
+    """Kind and seed of a generated set: the first run of this kind and seed has the same set."""
 
     kind: InputKind
     seed: int
@@ -193,7 +196,7 @@ def _drawn(port: TensorPort, kind: InputKind, generator: np.random.Generator) ->
 
 
 def origin_of(sets: Sequence[Any], run: int) -> Origin | None:
-    """What the inputs of a run were drawn from; None if they were given."""
+    """Kind and seed of the inputs of a run; None if they were given."""
     return sets.origin(run) if isinstance(sets, DrawnSets) else None
 
 

@@ -1,8 +1,8 @@
-"""A compiled model against the network that it was made from: is every output byte right?
+"""Compare a compiled model with the network that it was made from: is every output byte right?
 
-Two references, both of the model before compilation: the chip's own arithmetic, which decides, and
-LiteRT, whose rounding differs a little and which is reported (docs/comparison.md). The RTL may run
-beside the model of the chip. Without a network the program is run, and its DMA judged.
+There are two references, both of the model before compilation. The chip's own arithmetic decides.
+LiteRT, whose rounding differs a little, is reported (docs/comparison.md). The RTL may run beside
+the model of the chip. Without a network the program runs, and its DMA is judged.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class ChipCheck(Check):
 
     @property
     def _never_proved(self) -> str:
-        """Of operators on the CPU, of an RTL and by a policy only what was run is known."""
+        """The parts that are known only for the inputs of the run, in words."""
         if self.references is None:
             return ""
         asked = {
@@ -272,9 +272,10 @@ class ChipCheck(Check):
             return Makers(reason=one_line(error))
 
     def go_further(self, progress: ProgressCallback) -> None:
-        """As :class:`Check`; not with an eye on layers, nor beside operators on the CPU or an RTL,
-        which take longer than the chip's work says; nor under a policy, which somebody has fitted
-        to the inputs that there are; nor of outputs that are proved."""
+        """As :class:`Check`, but not in these cases: with layers, operators on the CPU or an RTL,
+        which take longer than the chip's work says; under a policy, which someone fitted to the
+        given inputs; if the outputs are proved.
+        """
         asked, sets = self.asked, self.cases.calls
         slow = self.tapped or self.rtl is not None or self.whole is not None
         chosen = asked.runs is not None or asked.inputs_kind or asked.policy is not None
@@ -393,11 +394,11 @@ class ChipCheck(Check):
         return [row for row in self.device.dma if row.verdict.failed]
 
     def _verdict(self) -> Verdict:
-        """That of the outputs, of the tensors within and of the function tables, without a
-        reference also what is wrong with the DMA.
+        """The verdict of the outputs, the inner tensors and the function tables; without a
+        reference also of the DMA.
 
-        DMA that is as hinted is no comparison of outputs; a model without outputs is not compared.
-        Whoever requires a reference requires it of every operator.
+        DMA that is as hinted is no comparison of outputs. A model without outputs is not compared.
+        A required reference is required for every operator.
         """
         uncompared = self.asked.uncompared
         found = [row.verdict for row in self.rows] or [uncompared]
@@ -451,7 +452,7 @@ class ChipCheck(Check):
 
 
 def _within(tensors: Sequence[TensorRow]) -> str:
-    """How many tensors within are right, and which is the first that is not."""
+    """The number of inner tensors that are right, and the first wrong one."""
     if not tensors:
         return ""
     found = Counter(row.finding for row in tensors)

@@ -1,7 +1,7 @@
-"""Values of one program as another one has them: types of elements and quantisation.
+"""Convert values of one program to the element type and quantisation of another.
 
-``real = scale * (stored - zero_point)`` on both sides; integers without a scale are taken as they
-are, but for a change of sign: then the zero point moves along, as 128 does for bytes.
+``real = scale * (stored - zero_point)`` holds on both sides. Integers without a scale keep their
+value, except for a change of sign: then the zero point moves along, as 128 does for bytes.
 """
 
 from __future__ import annotations

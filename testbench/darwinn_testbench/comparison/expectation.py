@@ -1,7 +1,7 @@
-"""What the CPU references of an uncompiled model expect of a compiled one.
+"""The outputs that the CPU references of an uncompiled model expect of a compiled one.
 
-Its tensors are looked at through the inputs and outputs of the compiled model, which carry their
-names, or other ones that the caller maps.
+Its tensors are found through the inputs and outputs of the compiled model, which carry their names,
+or through names that the caller maps.
 """
 
 from __future__ import annotations

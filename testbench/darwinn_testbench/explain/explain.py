@@ -1,4 +1,4 @@
-"""Where each operator of a network runs, why, what that costs, and what to change."""
+"""Explain where each operator of a network runs, why, at what cost, and what to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the operators of a network run, on one HTML page: the network, reasons, transfers."""
+"""The HTML page of an explanation: the network, reasons, transfers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where operators run: as the conditions predict it, and as a compiled file shows it."""
+"""Find where operators run: predicted by the conditions, or shown by a compiled file."""
 
 from __future__ import annotations
 
