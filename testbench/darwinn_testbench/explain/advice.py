@@ -1,4 +1,4 @@
-"""What to change, by rules: each looks at where operators run and what crosses the host link."""
+"""Rules that advise changes: each examines where operators run and what crosses the host link."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _sections(report: Report[ExplainRow]) -> Iterator[Section]:
 
 
 def _operators(report: Report[ExplainRow]) -> Iterator[Table]:
-    """What is not on the chip before what is: that is what a reader looks for."""
+    """List operators that are not on the chip first, because readers look for these."""
     for on_chip in (False, True):
         rows = [row for row in report.rows if (row.place is Place.CHIP) is on_chip]
         if rows:
@@ -174,7 +174,7 @@ def _name(each: Crossing, pieces: int) -> str:
 
 
 def _memory(pieces: tuple[Piece, ...], room: int) -> Chart:
-    """What is cached and streamed of each piece, beside the room for what is cached."""
+    """Cached and streamed bytes of each piece, beside the size of the cache."""
     bytes_of = {
         (f"piece {each.number}", part): size
         for each in pieces
