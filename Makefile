@@ -137,7 +137,7 @@ rtl-coverage: $(READY)  ## Run the RTL tests with line, toggle and functional co
 
 waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and from the model
 	@$(BIN)/darwinn sample $(BUILD)/sample >/dev/null
-	@$(BIN)/python -m darwinn_testbench.rtl.dma.waves --output $(BUILD)/waves \
+	@$(BIN)/python -m darwinn_rtl.dma.waves --output $(BUILD)/waves \
 	    $(BUILD)/sample/dense_edgetpu.tflite
 
 lint: $(READY) docs-check  ## Style, types, imports, generated documents, news fragments, commit messages
@@ -156,8 +156,8 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.isa.document > docs/isa.md
 	@$(BIN)/python -m darwinn_sim.host.registers > docs/registers.md
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
-	@$(BIN)/python -m darwinn_testbench.reference.documents docs
-	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules docs/rtl-bus.md
+	@$(BIN)/python -m darwinn_reference.documents docs
+	@$(BIN)/python -m darwinn_rtl.axi_rules docs/rtl-bus.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests > docs/schemas.sha256
 	@$(BIN)/python -m darwinn_testbench.schemas.tables docs/ci.md
 
@@ -165,8 +165,8 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
 	@$(BIN)/python -m darwinn_sim.host.registers | diff docs/registers.md -
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
-	@$(BIN)/python -m darwinn_testbench.reference.documents --check docs
-	@$(BIN)/python -m darwinn_testbench.rtl.axi_rules --check docs/rtl-bus.md
+	@$(BIN)/python -m darwinn_reference.documents --check docs
+	@$(BIN)/python -m darwinn_rtl.axi_rules --check docs/rtl-bus.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests | diff docs/schemas.sha256 -
 	@$(BIN)/python -m darwinn_testbench.schemas.tables --check docs/ci.md
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from darwinn_formats.tfrt import dump, from_text
-from darwinn_testbench.reference.tfrt import TfrtReference
+from darwinn_reference.tfrt import TfrtReference
 
 from benchmarks.common import machine_and_load, parser, positive, seconds_of
 

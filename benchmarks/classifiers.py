@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from darwinn_reference.tflite.model import CpuModel
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
-from darwinn_testbench.reference.tflite.model import CpuModel
 from numpy.typing import NDArray
 
 from benchmarks.common import compiled, corpus, positive, with_word

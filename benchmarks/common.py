@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, ParamSpec, TypeVar
 
+from darwinn_rtl import toolchain
 from darwinn_testbench.report.files import write_result
-from darwinn_testbench.rtl import toolchain
 
 MIB = 1 << 20
 

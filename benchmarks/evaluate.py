@@ -19,12 +19,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
 from darwinn_testbench.chip.images import open_image
 from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.whole import open_segment, open_uncompiled
 from darwinn_testbench.evaluation.run import evaluate
 from darwinn_testbench.evaluation.task import Setting
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.vision.preparation import image_port, prepare
 from PIL import Image
 

@@ -25,14 +25,14 @@ def loading(path: Path) -> Action:
 
 
 def preparing(path: Path) -> Action:
-    from darwinn_testbench.reference.executorch import ExecutorchReference
+    from darwinn_reference.executorch import ExecutorchReference
 
     return lambda: ExecutorchReference(path)
 
 
 def running(path: Path) -> Action:
     import numpy as np
-    from darwinn_testbench.reference.executorch import ExecutorchReference
+    from darwinn_reference.executorch import ExecutorchReference
 
     reference = ExecutorchReference(path)
     sample = np.zeros((1, 3, 96, 96), np.float32)
@@ -41,7 +41,7 @@ def running(path: Path) -> Action:
 
 def running_original(path: Path) -> Action:
     import numpy as np
-    from darwinn_testbench.reference.executorch.original import OriginalRuntime
+    from darwinn_reference.executorch.original import OriginalRuntime
 
     reference = OriginalRuntime(path)
     sample = np.zeros((1, 3, 96, 96), np.float32)
@@ -57,7 +57,7 @@ ORIGINAL = Measurement("run, original runtime", PROGRAM, running_original, None)
 
 
 def main() -> int:
-    from darwinn_testbench.reference.executorch.original import unavailable
+    from darwinn_reference.executorch.original import unavailable
 
     options = parser(__doc__).parse_args()
     folder = corpus("pte")

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from darwinn_formats.files import Source
 from darwinn_formats.iree import disassemble, load
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.iree import IreeReference, OriginalIree, why_not
+from darwinn_reference.protocol import Datum, Reference
 from darwinn_testbench.comparison.compare import compare
-from darwinn_testbench.policy import NAMED, AnyArray
-from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
-from darwinn_testbench.reference.protocol import Datum, Reference
+from darwinn_testbench.policy import NAMED
 
 from benchmarks.common import corpus, machine, parser
 from benchmarks.iree_networks import mobilenet, product

@@ -28,12 +28,14 @@ from pathlib import Path
 from typing import Any
 
 import darwinn_formats
+import darwinn_reference
+import darwinn_rtl
 import darwinn_sim
 import darwinn_testbench
+from darwinn_reference.tflite.litert import end_idle
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.pages import Page, Section, Table, charts, render
-from darwinn_testbench.reference.tflite.litert import end_idle
 from darwinn_testbench.regression.manifest import load
 from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import tasks_of
@@ -203,7 +205,13 @@ def main() -> int:
     options.add_argument("--page", metavar="FILE", help="write a page about it")
     chosen = options.parse_args()
     print(machine_and_load())
-    for package in (darwinn_formats, darwinn_sim, darwinn_testbench):
+    for package in (
+        darwinn_formats,
+        darwinn_sim,
+        darwinn_reference,
+        darwinn_rtl,
+        darwinn_testbench,
+    ):
         compileall.compile_dir(package.__path__[0], quiet=1)
     failed, found = False, []
     with tempfile.TemporaryDirectory() as name:

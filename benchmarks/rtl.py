@@ -17,20 +17,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl import toolchain
-from darwinn_testbench.rtl.build import (
+from darwinn_rtl import toolchain
+from darwinn_rtl.build import (
     VERILATOR_ARGUMENTS,
     build_root,
     design_sources,
     search_arguments,
     simulate,
 )
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
-from darwinn_testbench.rtl.dma.runs import FOLDER_VARIABLE, play, workload_design
-from darwinn_testbench.rtl.dma.workload import DEFAULT_WINDOW, Workload
-from darwinn_testbench.rtl.dma.workload_playing import IDLE_VARIABLE
-from darwinn_testbench.rtl.source_files import source
+from darwinn_rtl.dma.descriptor_model import Descriptor
+from darwinn_rtl.dma.runs import FOLDER_VARIABLE, play, workload_design
+from darwinn_rtl.dma.workload import DEFAULT_WINDOW, Workload
+from darwinn_rtl.dma.workload_playing import IDLE_VARIABLE
+from darwinn_rtl.source_files import source
+from darwinn_sim.isa.codes import DescriptorTag
 
 from benchmarks.common import machine, positive, require_rtl_toolchain
 from benchmarks.figures import keep_figures
@@ -98,7 +98,7 @@ def harness_speed(chosen: Workload, idle: int, work: Path) -> Speed:
     found = play([chosen], work, seed=1)[0]
     simulate(
         workload_design(),
-        "darwinn_testbench.rtl.dma.workload_playing",
+        "darwinn_rtl.dma.workload_playing",
         "idle",
         seed=1,
         work=work,

@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from darwinn_rtl.chip.engine import RtlAccelerator
+from darwinn_rtl.chip.player import ChipPlayer
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.compiler import sample
-from darwinn_testbench.rtl.chip.engine import RtlAccelerator
-from darwinn_testbench.rtl.chip.player import ChipPlayer
 
 from benchmarks.common import (
     compiled,

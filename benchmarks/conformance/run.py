@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import ExecutionError, FormatError
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.protocol import Reference
 from darwinn_testbench.comparison.compare import compare
-from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import NAMED
-from darwinn_testbench.reference.protocol import Reference
 
 from benchmarks.conformance.executorch_programs import programs
 from benchmarks.conformance.iree_modules import modules
@@ -48,37 +48,37 @@ class Row:
 
 def _executorch(path: Path, beside: Sequence[Path]) -> Reference:
     from darwinn_formats import executorch
-    from darwinn_testbench.reference.executorch import ExecutorchReference
+    from darwinn_reference.executorch import ExecutorchReference
 
     return ExecutorchReference(executorch.load(path, external=beside))
 
 
 def _executorch_original(path: Path, beside: Sequence[Path]) -> Reference:
-    from darwinn_testbench.reference.executorch.original import OriginalRuntime
+    from darwinn_reference.executorch.original import OriginalRuntime
 
     return OriginalRuntime(path, beside)
 
 
 def _iree(path: Path, beside: Sequence[Path]) -> Reference:
-    from darwinn_testbench.reference.iree import IreeReference
+    from darwinn_reference.iree import IreeReference
 
     return IreeReference(path)
 
 
 def _iree_original(path: Path, beside: Sequence[Path]) -> Reference:
-    from darwinn_testbench.reference.iree import OriginalIree
+    from darwinn_reference.iree import OriginalIree
 
     return OriginalIree(path)
 
 
 def _no_executorch() -> str:
-    from darwinn_testbench.reference.executorch.original import unavailable
+    from darwinn_reference.executorch.original import unavailable
 
     return unavailable()
 
 
 def _no_iree() -> str:
-    from darwinn_testbench.reference.iree import why_not
+    from darwinn_reference.iree import why_not
 
     try:
         import iree.compiler  # noqa: F401

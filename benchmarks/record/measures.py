@@ -56,10 +56,10 @@ def profiling(path: Path) -> Action:
 
 
 def inferring_in_rtl(path: Path) -> Action:
+    from darwinn_rtl.chip.engine import RtlAccelerator
     from darwinn_testbench.chip.inputs import random_inputs
     from darwinn_testbench.chip.model import open_models
     from darwinn_testbench.chip.session import Device, Session
-    from darwinn_testbench.rtl.chip.engine import RtlAccelerator
 
     (model,) = open_models(path)
     session = Session(model, device=Device(accelerator=RtlAccelerator()))
@@ -90,7 +90,7 @@ def has_corpus() -> bool:
 
 
 def has_rtl_toolchain() -> bool:
-    from darwinn_testbench.rtl import toolchain
+    from darwinn_rtl import toolchain
 
     return not toolchain.missing()
 

@@ -1,4 +1,4 @@
-"""What readers raise for a file that they do not accept: one error for bytes, one for text."""
+"""Errors that all packages raise: about the bytes or the text of a file, and about running it."""
 
 from __future__ import annotations
 
@@ -78,3 +78,11 @@ class TextError(Portable):
         self.line = line
         self.column = column
         self.reason = reason
+
+
+class ExecutionError(Portable):
+    """A program that cannot be run, or that fails while it runs; the message says where."""
+
+
+class Unavailable(ExecutionError):
+    """An engine that is not installed, or that does not execute programs of this kind."""

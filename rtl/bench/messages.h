@@ -1,5 +1,5 @@
 // What Verilator would print, such as the message of a failed assertion, is kept for whoever drives the
-// simulation. The runtime of a library is compiled with this in front (`library` of rtl/build.py).
+// simulation. The runtime of a library is compiled with this in front (`library` of darwinn_rtl/build.py).
 
 #pragma once
 

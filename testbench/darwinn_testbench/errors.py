@@ -1,20 +1,19 @@
-"""What can be wrong with arguments, models and programs, one class each."""
+"""What can be wrong with arguments and policies, and a process that was ended; one class each.
+
+Errors of files and of running programs are in ``darwinn_formats.errors``, those of references in
+``darwinn_reference.errors``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from darwinn_formats.errors import Portable
+from darwinn_formats import errors
 
-_MOST_NAMES = 20
-"""Names that an error lists: a file may have any number of them."""
+from darwinn_testbench.moved import finder_of_names
 
-
-def names_of(known: Iterable[str]) -> str:
-    """What there is, for an error about a name that is not: the first names, and how many more."""
-    names = list(known)
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)
 
 
 class InputError(Exception):
@@ -25,36 +24,5 @@ class PolicyError(ValueError):
     """A policy that cannot be read, or that does not apply to the outputs it was declared for."""
 
 
-class ModelError(Portable):
-    """A model that a CPU reference cannot use: names the file and the reason, in one line."""
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(f"{file}: {reason}")
-        self.file = file
-        self.reason = reason
-
-
-class ExecutionError(Portable):
-    """A program that cannot be run, or that fails while it runs; the message says where."""
-
-
-class Unsupported(ExecutionError):
-    """A program needs what the reference does not have.
-
-    Attributes:
-        what: kind of what is missing, for example ``operators`` or ``delegates``.
-        missing: names of all that are missing, sorted, without repetition.
-    """
-
-    def __init__(self, what: str, missing: Sequence[str]) -> None:
-        self.what = what
-        self.missing = tuple(sorted(set(missing)))
-        super().__init__(f"{what} that the reference does not have: {', '.join(self.missing)}")
-
-
-class Unavailable(ExecutionError):
-    """An engine that is not installed, or that does not execute programs of this kind."""
-
-
-class ProcessEnded(ExecutionError):
+class ProcessEnded(errors.ExecutionError):
     """A process that worked on a file was ended by a signal; the message names it."""

@@ -17,14 +17,18 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.errors import PolicyError
+from darwinn_testbench.moved import finder_of_names
 
-AnyArray = NDArray[Any]
+if TYPE_CHECKING:
+    from darwinn_reference.arrays import AnyArray
+else:
+    __getattr__ = finder_of_names(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from darwinn_formats.errors import FormatError
-from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.protocol import Output, Reference
+from darwinn_formats.errors import ExecutionError, FormatError
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.protocol import Output, Reference
 
 from benchmarks.conformance import run
 from benchmarks.conformance.run import Row, Worker, examine

@@ -26,7 +26,7 @@ from itertools import chain
 from math import inf
 from pathlib import Path
 
-from darwinn_testbench.rtl.source_files import source
+from darwinn_rtl.source_files import source
 
 from benchmarks.figures import keep_figures
 from tests.formal.proofs import INDUCTION, PROOFS, Proof

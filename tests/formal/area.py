@@ -23,9 +23,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from darwinn_rtl.build import Design, design_sources
+from darwinn_rtl.parameters import RATIO
 from darwinn_sim import chip
-from darwinn_testbench.rtl.build import Design, design_sources
-from darwinn_testbench.rtl.parameters import RATIO
 
 from benchmarks.figures import keep_figures
 from tests.formal.yosys import DesignRefused, folders, run_script

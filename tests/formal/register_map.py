@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from darwinn_rtl.registers_rdl import ADDRESS_MAP, HARNESS_MAP, fields_of
 from darwinn_sim.host.registers import Access, Register
-from darwinn_testbench.rtl.registers_rdl import ADDRESS_MAP, HARNESS_MAP, fields_of
 from peakrdl_regblock.identifier_filter import kw_filter
 
 PACKAGE = "register_map_pkg"

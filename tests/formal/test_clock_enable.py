@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.source_files import source
+from darwinn_rtl.source_files import source
 from weaving import Edit
 
 from tests.formal.clock_enable import ask_registers

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.source_files import source
+from darwinn_rtl.source_files import source
 from weaving import Edit
 
 from tests.formal import area

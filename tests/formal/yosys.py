@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from darwinn_testbench.rtl.build import Design, generate
-from darwinn_testbench.rtl.source_files import source_folder
+from darwinn_rtl.build import Design, generate
+from darwinn_rtl.source_files import source_folder
 
 from tests.formal import register_map
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from darwinn_formats import darwinn, executorch, flatbuffer, iree, tflite, tfrt, toml
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.regression import manifest
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.task import Outcome

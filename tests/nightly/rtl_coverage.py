@@ -16,8 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from darwinn_testbench.rtl import coverage_report
-from darwinn_testbench.rtl.source_files import source_folder
+from darwinn_rtl import coverage_report
+from darwinn_rtl.source_files import source_folder
 
 from benchmarks.figures import keep_figures
 from tests.nightly.deadline import is_over

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.coverage_report import main, merge_bins, missed_bins, write_report
-from darwinn_testbench.rtl.line_coverage import lcov, merge, read_counts
+from darwinn_rtl.coverage_report import main, merge_bins, missed_bins, write_report
+from darwinn_rtl.line_coverage import lcov, merge, read_counts
 
 SOURCE = "module a;\n  if (x)\n    y = 1;\n  else\n    y = 0;\nendmodule\n"
 

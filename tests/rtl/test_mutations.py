@@ -34,7 +34,7 @@ def test_every_fault_has_its_test() -> None:
 
 
 def test_every_fault_has_its_place() -> None:
-    from darwinn_testbench.rtl.source_files import source_files
+    from darwinn_rtl.source_files import source_files
 
     sources = {path.name: path.read_text() for path in source_files()}
     assert not [name for name, text in sources.items() if "mutat" in text]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from darwinn_rtl.harness import HarnessDescription
+from darwinn_rtl.parameters import header, packages
+from darwinn_rtl.source_files import source_files
 from darwinn_sim import chip
 from darwinn_sim.timing.description import chip_description
-from darwinn_testbench.rtl.harness import HarnessDescription
-from darwinn_testbench.rtl.parameters import header, packages
-from darwinn_testbench.rtl.source_files import source_files
 
 
 def constants(package: str) -> dict[str, int]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.registers_rdl import HARNESS_MAP, fields_of, systemrdl
+from darwinn_rtl.registers_rdl import HARNESS_MAP, fields_of, systemrdl
 from harness_runs import design, require_toolchain
 
 
@@ -17,14 +17,14 @@ from harness_runs import design, require_toolchain
 @pytest.mark.parametrize("top", ["harness", "workload"])
 def test_lint_is_clean(top: str, data_bytes: int) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.lint import verilator
+    from darwinn_rtl.lint import verilator
 
     assert verilator(design(top, DataBytes=data_bytes)) == ""
 
 
 def test_lint_with_the_unruly_memory_is_clean() -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.lint import verilator
+    from darwinn_rtl.lint import verilator
 
     assert verilator(design("workload", Unruly=1)) == ""
 
@@ -32,17 +32,17 @@ def test_lint_with_the_unruly_memory_is_clean() -> None:
 @pytest.mark.parametrize("top", ["tile", "arithmetic", "axi_bench"])
 def test_lint_of_a_tile_is_clean(top: str) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.build import Design
-    from darwinn_testbench.rtl.lint import verilator
+    from darwinn_rtl.build import Design
+    from darwinn_rtl.lint import verilator
 
     assert verilator(Design(top)) == ""
 
 
 def test_lint_of_a_tile_with_block_ram_is_clean() -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.build import Design
-    from darwinn_testbench.rtl.lint import verilator
-    from darwinn_testbench.rtl.parameters import RATIO
+    from darwinn_rtl.build import Design
+    from darwinn_rtl.lint import verilator
+    from darwinn_rtl.parameters import RATIO
 
     assert verilator(Design("tile", sizes={RATIO: 7})) == ""
     assert "too few cycles" in verilator(Design("tile", sizes={RATIO: 6}))
@@ -52,8 +52,8 @@ def test_lint_of_a_tile_with_block_ram_is_clean() -> None:
 def test_a_queue_of_instructions_of_another_size_is_refused(queue: str) -> None:
     """It would lose some: its places are numbered by bits."""
     require_toolchain()
-    from darwinn_testbench.rtl.build import Design
-    from darwinn_testbench.rtl.lint import verilator
+    from darwinn_rtl.build import Design
+    from darwinn_rtl.lint import verilator
 
     assert verilator(Design("tile", sizes={queue: 9})) == ""
     assert "power of two" in verilator(Design("tile", sizes={queue: 10}))
@@ -62,8 +62,8 @@ def test_a_queue_of_instructions_of_another_size_is_refused(queue: str) -> None:
 @pytest.mark.parametrize("tiles", [1, 2])
 def test_lint_of_the_chip_is_clean(tiles: int) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import design as chip_design
-    from darwinn_testbench.rtl.lint import verilator
+    from darwinn_rtl.chip.player import design as chip_design
+    from darwinn_rtl.lint import verilator
 
     assert verilator(chip_design(tiles)) == ""
 
@@ -71,7 +71,7 @@ def test_lint_of_the_chip_is_clean(tiles: int) -> None:
 def test_slang_finds_nothing_but_what_is_named() -> None:
     require_toolchain()
     pytest.importorskip("pyslang")
-    from darwinn_testbench.rtl.lint import NOT_MENDED, slang
+    from darwinn_rtl.lint import NOT_MENDED, slang
 
     found = list(
         slang(
@@ -100,7 +100,7 @@ def _verible(program: str) -> str:
 
 
 def _sources_and_wrappers() -> list[Path]:
-    from darwinn_testbench.rtl.source_files import source_files
+    from darwinn_rtl.source_files import source_files
 
     return [*source_files(), *sorted((Path(__file__).parents[1] / "formal").rglob("*.sv"))]
 

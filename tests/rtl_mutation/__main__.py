@@ -34,8 +34,8 @@ from functools import cache
 from pathlib import Path
 from random import SystemRandom
 
-from darwinn_testbench.rtl.build import build_root, locked
-from darwinn_testbench.rtl.source_files import source_files, source_folder
+from darwinn_rtl.build import build_root, locked
+from darwinn_rtl.source_files import source_files, source_folder
 
 from tests.formal.yosys import WRAPPERS
 from tests.mutation.mutants import Mutant, drawn

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from darwinn_testbench.rtl.build import Design, build_root, design_sources, locked
+from darwinn_rtl.build import Design, build_root, design_sources, locked
 from pyslang import DiagnosticEngine, ast
 from pyslang.driver import Driver
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.build import ARGUMENT_VARIABLE
-from darwinn_testbench.rtl.chip import player
-from darwinn_testbench.rtl.source_files import SOURCES_VARIABLE
+from darwinn_rtl.build import ARGUMENT_VARIABLE
+from darwinn_rtl.chip import player
+from darwinn_rtl.source_files import SOURCES_VARIABLE
 
 from tests.rtl_mutation.schemata import ARGUMENT
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.source_files import source
+from darwinn_rtl.source_files import source
 from harness_runs import require_toolchain
 
 from tests.formal.yosys import WRAPPERS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darwinn_formats import tfrt
-from darwinn_testbench.reference.tfrt import Driver, Options
+from darwinn_reference.tfrt import Driver, Options
 
 FILE = "case.mlir"
 

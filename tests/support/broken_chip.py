@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from darwinn_formats.darwinn import Executable
+from darwinn_rtl.chip.engine import RtlRun
+from darwinn_rtl.chip.host import RtlHost
+from darwinn_rtl.chip.player import ChipPlayer
 from darwinn_sim.device.chip import Chip
 from darwinn_sim.host.buffers import Request
 from darwinn_sim.host.driver import Driver
 from darwinn_sim.host.memory import HostMemory
 from darwinn_sim.machine.lowering import lower
 from darwinn_sim.machine.observer import Wanted
-from darwinn_testbench.rtl.chip.engine import RtlRun
-from darwinn_testbench.rtl.chip.host import RtlHost
-from darwinn_testbench.rtl.chip.player import ChipPlayer
 
 
 class BrokenOff(Exception):

@@ -25,7 +25,7 @@ GUARD = 64
 def rtl_chip() -> Any:
     """The chip of this process; building it takes a minute if it is not there yet."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import ChipPlayer
+    from darwinn_rtl.chip.player import ChipPlayer
 
     return ChipPlayer(seed=2026)
 

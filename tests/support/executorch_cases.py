@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.builder import ProgramBuilder, scalar_type_of
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.reference.executorch import OPERATORS, Convention
+from darwinn_reference.executorch import OPERATORS, Convention
 
 F32, F64, F16, I8, U8, I32, I64, BOOL = (
     np.dtype(name) for name in ("f4", "f8", "f2", "i1", "u1", "i4", "i8", "?")
@@ -622,7 +622,7 @@ OTHER: dict[str, list[tuple[Any, ...]]] = {
 
 def original(name: str) -> list[list[float]]:
     """Results of a case in the original runtime, as numbers in row-major order."""
-    from darwinn_testbench.reference.executorch.original import OriginalRuntime
+    from darwinn_reference.executorch.original import OriginalRuntime
 
     case = next(entry for entry in cases() if entry.name == name)
     outputs = OriginalRuntime(case.build()).run(case.inputs)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 from darwinn_formats import tflite
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.compiler import uncompiled
 from darwinn_testbench.compiler.network import DenseNetwork, random_dense
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
 
 NETWORK = random_dense([64, 48, 40, 32], 3)
 LAYERS = ("layer_0", "layer_1", "output")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from darwinn_testbench.rtl.coverage_report import keep_bins
+from darwinn_rtl.coverage_report import keep_bins
 from hypothesis import event, seed
 
 ROUNDS = 6

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
-from darwinn_testbench.rtl import toolchain
+from darwinn_rtl import toolchain
 
 if TYPE_CHECKING:
-    from darwinn_testbench.rtl.build import Design
+    from darwinn_rtl.build import Design
 
 COCOTB_TESTS = tuple(
     Path(__file__).parents[1] / "rtl" / folder for folder in ("dma", "tile", "chip")
@@ -30,7 +30,7 @@ def require_toolchain(*, waves: bool = False) -> None:
 def design(top: str = "harness", c_sources: tuple[str, ...] = (), /, **parameters: int) -> Design:
     """The harness, or another top module around it, with parameters of choice."""
     require_toolchain()
-    from darwinn_testbench.rtl.build import Design
+    from darwinn_rtl.build import Design
 
     return Design(top, parameters, registers=True, c_sources=c_sources)
 
@@ -47,7 +47,7 @@ def failures(
 ) -> dict[str, str]:
     """Run cocotb tests one after the other in one process, which takes longer to start than most of
     them do; why each has failed, empty if it has not."""
-    from darwinn_testbench.rtl.build import SimulationFailed
+    from darwinn_rtl.build import SimulationFailed
 
     try:
         _simulate(chosen, module, tests, work, seed, {})
@@ -84,7 +84,7 @@ def _simulate(
     seed: int,
     environment: Mapping[str, object],
 ) -> Path:
-    from darwinn_testbench.rtl.build import simulate
+    from darwinn_rtl.build import simulate
 
     sys.path += [str(folder) for folder in COCOTB_TESTS if str(folder) not in sys.path]
     text = {name: str(value) for name, value in environment.items()}

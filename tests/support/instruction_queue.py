@@ -6,9 +6,9 @@ import struct
 from collections.abc import Mapping
 
 from cocotb.triggers import RisingEdge
+from darwinn_rtl.dma.environment import DmaEnvironment
+from darwinn_rtl.dma.programs import MEMORY_BYTES
 from darwinn_sim.host.registers import register
-from darwinn_testbench.rtl.dma.environment import DmaEnvironment
-from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 
 RING, STATUS = 0x0100_0000, 0x0007_3000
 """Device addresses, one of each half of the page table; RING_PLACE and STATUS_PLACE are the bus

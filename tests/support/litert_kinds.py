@@ -10,7 +10,7 @@ import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.tflite import BuiltinOperator as Name
 from darwinn_formats.tflite import options
-from darwinn_testbench.reference.tflite.graph import NetworkTensor
+from darwinn_reference.tflite.graph import NetworkTensor
 from one_operator import Array, f32, tensor
 from tiny_models import tiny_model
 

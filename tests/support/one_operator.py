@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
+from darwinn_reference.tflite.call import CompilerChoices
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import slow_forms as slow
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor
 from one_operator import Array, f32, single, tensor
 
 Random = np.random.Generator

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from darwinn_reference.tflite.call import CompilerChoices
+from darwinn_reference.tflite.graph import Network
 from darwinn_sim.numbering.run import Sets
 from darwinn_testbench.proof.maxima import Maxima
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.terms import Elements, StageTerms, outputs_of
 from darwinn_testbench.proof.unsigned import unsigned
-from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.graph import Network
 from slow_forms import Key
 
 _NONE = np.zeros(0, np.int64)

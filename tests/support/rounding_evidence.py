@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 from darwinn_formats import darwinn
 from darwinn_formats.errors import FormatError
-from darwinn_sim.isa.codec import decode
-from darwinn_testbench.errors import ModelError
-from darwinn_testbench.reference.tflite.coefficient_tables import compiler_choices
-from darwinn_testbench.reference.tflite.factors import Factors
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.model import CpuModel
-from darwinn_testbench.reference.tflite.roundings import (
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite.coefficient_tables import compiler_choices
+from darwinn_reference.tflite.factors import Factors
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
+from darwinn_reference.tflite.model import CpuModel
+from darwinn_reference.tflite.roundings import (
     ACTIVATION_BOUND,
     ADDITION,
     CONSTANT_FACTOR,
@@ -31,6 +30,7 @@ from darwinn_testbench.reference.tflite.roundings import (
     Rounding,
     values,
 )
+from darwinn_sim.isa.codec import decode
 from one_operator import Array, f32
 
 Case = tuple[Rounding, Quantities]

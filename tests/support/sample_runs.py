@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from darwinn_formats import darwinn, tflite
 from darwinn_formats.darwinn import CompiledModel, Executable, Package, to_device_input, to_tensor
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.dma_trace import compare_with_hints
 from darwinn_sim.isa.codec import decode, encode
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.compiler import uncompiled
 from darwinn_testbench.compiler.network import Sample
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
 from numpy.typing import NDArray
 
 Array = NDArray[Any]

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.build import Design, design_sources
-from darwinn_testbench.rtl.source_files import source
+from darwinn_rtl.build import Design, design_sources
+from darwinn_rtl.source_files import source
 
 from tests.formal.yosys import folders, run_script
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from darwinn_testbench.reference.tflite.factors import addition_weights
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor
+from darwinn_reference.tflite.factors import addition_weights
+from darwinn_reference.tflite.graph import Network, NetworkTensor
 from one_operator import f32, slow_factor, slow_output
 
 Key = Hashable

@@ -15,6 +15,6 @@ def rtl_tile(memory_clock_ratio: int | None = None) -> Any:
     With a ratio of more than 1 its memories are block RAM.
     """
     require_toolchain()
-    from darwinn_testbench.rtl.tile.bench import TileBench
+    from darwinn_rtl.tile.bench import TileBench
 
     return TileBench(seed=2026, memory_clock_ratio=memory_clock_ratio)

@@ -9,9 +9,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from darwinn_rtl.line_coverage import COVERAGE_VARIABLE
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import Values, build
-from darwinn_testbench.rtl.line_coverage import COVERAGE_VARIABLE
 from functional_coverage import ROUNDS, Coverage
 from hypothesis import strategies as st
 from nightly import CASES, check_cases

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from darwinn_formats import flatbuffer, tflite
 from darwinn_formats.tflite import BuiltinOperator
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import NetworkTensor, TensorValues
-from darwinn_testbench.reference.tflite.litert import LiteRtReference
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.graph import NetworkTensor, TensorValues
+from darwinn_reference.tflite.litert import LiteRtReference
 from one_operator import Array
 
 _TYPES = {dtype: kind for kind, dtype in tflite.DTYPES.items()}

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from darwinn_testbench.errors import ExecutionError
+from darwinn_formats.errors import ExecutionError
 from numpy.typing import NDArray
 from xnnpack_cases import NODES, Case, cases
 
@@ -45,7 +45,7 @@ def _count(arrays: Any, name: str) -> int:
 
 def original(case: Case) -> list[NDArray[Any]]:
     """Outputs of the original runtime."""
-    from darwinn_testbench.reference.executorch.original import OriginalRuntime
+    from darwinn_reference.executorch.original import OriginalRuntime
 
     return [np.asarray(entry.data) for entry in OriginalRuntime(case.program).run(case.inputs)]
 

@@ -11,13 +11,15 @@ from types import ModuleType
 from typing import Any
 
 import darwinn_formats
+import darwinn_reference
+import darwinn_rtl
 import darwinn_sim
 import darwinn_testbench
 import pytest
 from darwinn_formats.errors import FormatError, Portable, TextError
+from darwinn_reference.errors import ModelError, Unsupported
 from darwinn_sim import errors as faults
 from darwinn_sim.units.tensor_plan import PlanTooLong
-from darwinn_testbench.errors import ModelError, Unsupported
 
 ERRORS = (
     FormatError("Package.signature", "is too short", offset=12, file="a"),
@@ -45,7 +47,7 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def test_every_error_with_arguments_of_its_own_is_portable() -> None:
-    packages = (darwinn_formats, darwinn_sim, darwinn_testbench)
+    packages = (darwinn_formats, darwinn_sim, darwinn_reference, darwinn_rtl, darwinn_testbench)
     own = {
         each
         for package in packages

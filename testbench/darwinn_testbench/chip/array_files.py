@@ -18,9 +18,9 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 from darwinn_formats.limits import MEMORY, limits
+from darwinn_reference.arrays import AnyArray
 
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 
 _DATA_LIMIT = 1 << 30
 """Bytes that the arrays of a file may have: an .npz unpacks to more than its size, and an .npy may

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import DarwinnFile, load
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import ExecutionError, FormatError
 from darwinn_formats.files import Source
+from darwinn_reference.errors import ModelError
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, named_operators
@@ -21,7 +22,7 @@ from darwinn_testbench.chip.whole import (
     FAST_KERNELS,
     whole_of,
 )
-from darwinn_testbench.errors import ExecutionError, InputError, ModelError
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import one_line
 
 MEASUREMENTS = 5

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from darwinn_formats.darwinn import Executable, ExecutableType
 from darwinn_formats.files import Source
+from darwinn_reference.arrays import AnyArray
 from darwinn_sim.analysis.narrow_usage import used_narrow_bytes
 from darwinn_sim.errors import IncompleteProgram, SimulationError
 from darwinn_sim.isa import grading
@@ -43,7 +44,6 @@ from darwinn_testbench.chip.whole import (
     open_segment,
 )
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Report, Row, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback
 from darwinn_testbench.report.remarked import remarked

@@ -13,12 +13,12 @@ import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
 from darwinn_formats.limits import refuse_size
+from darwinn_reference.arrays import AnyArray
 
 from darwinn_testbench.chip.array_files import StoredArray, stored_array, stored_arrays
 from darwinn_testbench.chip.images import IMAGE_MIDDLE, IMAGE_SUFFIXES, open_image, picture_shape
 from darwinn_testbench.chip.input_kinds import draw
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.request.inputs import InputKind
 from darwinn_testbench.request.inputs import Inputs as Inputs
 

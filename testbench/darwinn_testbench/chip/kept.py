@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import darwinn_formats
+import darwinn_reference
 import darwinn_sim
 import numpy as np
 from darwinn_formats.files import digest_of_sources
@@ -77,7 +78,8 @@ def path_of_models(kind: str, pipeline: Pipeline) -> Path | None:
 @cache
 def _versions() -> str:
     """All that a judgement follows from but its subjects: the chip is a part of the sources."""
-    packages = Path(darwinn_formats.__file__), Path(darwinn_sim.__file__), Path(__file__).parent
-    sources = digest_of_sources(each.parent for each in packages)
+    packages = (darwinn_formats, darwinn_sim, darwinn_reference)
+    folders = [Path(str(each.__file__)).parent for each in packages]
+    sources = digest_of_sources([*folders, Path(__file__).parents[1]])
     versions = f"{__version__} {np.__version__} {sysconfig.get_config_var('SOABI')} {sources}"
     return hashlib.sha256(versions.encode()).hexdigest()

@@ -29,6 +29,8 @@ from darwinn_formats.darwinn import (
     to_tensor,
 )
 from darwinn_formats.files import Source
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.graph import STATE_SUFFIX
 from darwinn_sim import bare_stream
 from darwinn_sim.host.buffers import batches_of
 
@@ -36,8 +38,6 @@ from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, nam
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort, require_set
 from darwinn_testbench.chip.inspection import check_number, chunks_of
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import STATE_SUFFIX
 
 _SIGNED_OFFSET = {DataType.SIGNED_FIXED_POINT8: 1 << 7, DataType.SIGNED_FIXED_POINT16: 1 << 15}
 """The chip holds signed values with this added, and its zero points likewise."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Protocol
 
+from darwinn_reference.arrays import AnyArray
 from darwinn_sim.accelerator import Accelerator
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 
 
 class SegmentInference(Protocol):

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.brief import brief
+from darwinn_reference.arrays import AnyArray
 from darwinn_sim.errors import NotEnded, SimulationError
 
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.pipeline import Pipeline
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report import Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import CompiledModel, Executable
+from darwinn_reference.arrays import AnyArray
 from darwinn_sim.accelerator import Accelerator, RunResult, compile_kernels
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_sim.isa.grading import Assumption
@@ -22,7 +23,6 @@ from darwinn_testbench.chip.inputs import TensorMap, TensorPort, require_mapping
 from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 
 
 @brief

@@ -17,7 +17,15 @@ from darwinn_formats import tflite
 from darwinn_formats.brief import brief
 from darwinn_formats.darwinn import DarwinnFile, load
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR, flatten
+from darwinn_formats.errors import Unavailable
 from darwinn_formats.files import Source, content_of, errors_name, name_of, read_once
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite.litert import (
+    KNOWN_CUSTOM_OPERATORS,
+    TIME_LIMIT,
+    LiteRtProcess,
+)
 from darwinn_sim.errors import IncompleteProgram
 
 from darwinn_testbench.chip.ahead import number_of, what_follows
@@ -35,13 +43,7 @@ from darwinn_testbench.chip.operators.parts import PartedGraph
 from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.preload import Preload
 from darwinn_testbench.chip.session import Inference, Session
-from darwinn_testbench.errors import InputError, ModelError, Unavailable
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.litert import (
-    KNOWN_CUSTOM_OPERATORS,
-    TIME_LIMIT,
-    LiteRtProcess,
-)
+from darwinn_testbench.errors import InputError
 
 REFERENCE_KERNELS = "BUILTIN_REF"
 """LiteRT's kernels that give the same bytes on every machine."""

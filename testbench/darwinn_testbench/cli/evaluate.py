@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from darwinn_formats.extras import require
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options, pictures
@@ -14,7 +15,6 @@ from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.task import EvaluationRow, Setting
-from darwinn_testbench.extras import require
 from darwinn_testbench.report import Report, Verdict, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.request import settings

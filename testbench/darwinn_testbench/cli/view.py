@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import ExecutionError, FormatError
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.cli import options
@@ -15,7 +15,7 @@ from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.files import program_files
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
-from darwinn_testbench.errors import ExecutionError, InputError
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.operators import OperatorTimeRow, profile_operators
 from darwinn_testbench.profile.profile import ProfileRow, profile
 from darwinn_testbench.programs.formats import format_of

@@ -15,6 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
+from darwinn_reference.tflite.stored_weights import (
+    LEAST_GROUPS,
+    LayerShare,
+    layer_shares,
+    operators_between,
+)
+from darwinn_reference.tflite.stored_words import StoredWords
 
 from darwinn_testbench.comparison.expected_stages import ExpectedStage, expected_stages
 from darwinn_testbench.comparison.held_stages import (
@@ -25,14 +33,6 @@ from darwinn_testbench.comparison.held_stages import (
 )
 from darwinn_testbench.layers.candidates import zero_point_of
 from darwinn_testbench.layers.on_chip import same_bytes
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.stored_weights import (
-    LEAST_GROUPS,
-    LayerShare,
-    layer_shares,
-    operators_between,
-)
-from darwinn_testbench.reference.tflite.stored_words import StoredWords
 from darwinn_testbench.report import counted
 
 _MOST_NAMED = 3

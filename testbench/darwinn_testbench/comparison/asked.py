@@ -9,10 +9,10 @@ from functools import cached_property
 
 from darwinn_formats.files import Source, name_of
 from darwinn_formats.signatures import is_executorch
+from darwinn_reference.protocol import Reference
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of
-from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.request.inputs import head_of
 from darwinn_testbench.request.records import PLAIN_HOST, HostOptions, Verification

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_formats import executorch
+from darwinn_reference.protocol import Output
 
 from darwinn_testbench.chip.inputs import (
     Origin,
@@ -23,7 +24,6 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.run import choose_values
 from darwinn_testbench.programs.stored import StoredCall, bundled_calls, read_stored
-from darwinn_testbench.reference.protocol import Output
 
 
 @dataclass(frozen=True)

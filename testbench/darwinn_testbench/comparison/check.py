@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from darwinn_reference.protocol import Datum
+from darwinn_reference.tflite.graph import Network
 
 from darwinn_testbench.chip.completion import Completion, check_completion
 from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
@@ -26,8 +28,6 @@ from darwinn_testbench.comparison.sides import DeviceProgram
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.proof.parameters import Parameters
 from darwinn_testbench.proof.verdict import Proof
-from darwinn_testbench.reference.protocol import Datum
-from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.report import Report, Verdict, verdict_of, worst
 from darwinn_testbench.report.progress import ProgressCallback
 

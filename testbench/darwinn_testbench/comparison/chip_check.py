@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.graph import Network
 from darwinn_sim.errors import IncompleteProgram, SimulationError
 
 from darwinn_testbench.chip.dma_check import DmaFigures
@@ -52,12 +54,11 @@ from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.layers.check import Finding, TensorRow
-from darwinn_testbench.policy import LITERT_LAYER, AnyArray, Exact, Policy
+from darwinn_testbench.policy import LITERT_LAYER, Exact, Policy
 from darwinn_testbench.proof.makers import Makers, makers_of
 from darwinn_testbench.proof.parameters import Parameters, parameters_of
 from darwinn_testbench.proof.parameters import without as without_parameters
 from darwinn_testbench.proof.verdict import LEFT_OUT, Proof, proof_of, without
-from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.report import Verdict, counted, one_line, worst
 from darwinn_testbench.report.progress import ProgressCallback
 

@@ -14,17 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
 from numpy.typing import ArrayLike, NDArray
 
-from darwinn_testbench.policy import (
-    AnyArray,
-    Exact,
-    LsbBudget,
-    Policy,
-    difference,
-    identical,
-    within,
-)
+from darwinn_testbench.policy import Exact, LsbBudget, Policy, difference, identical, within
 
 _OWN_BINS = 8
 """Integer differences up to this magnitude have a histogram bin of their own."""

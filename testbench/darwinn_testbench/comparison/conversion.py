@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Port
 
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, AnyArray, Exact, Policy
-from darwinn_testbench.reference.protocol import Port
+from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact, Policy
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from darwinn_formats import tflite
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.litert import TIME_LIMIT, LiteRtProcess
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.operators.custom_operator import CustomOperator, PlacedOperator
@@ -12,8 +14,6 @@ from darwinn_testbench.chip.operators.parts import PartedGraph
 from darwinn_testbench.chip.whole import REFERENCE_KERNELS, refuse_unknown
 from darwinn_testbench.comparison.expectation import Expectation, References
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.litert import TIME_LIMIT, LiteRtProcess
 
 FROM_ORACLE = "the chip arithmetic, then the CPU operators of the reference in LiteRT"
 FROM_CHIP = "the chip's own bytes, then the CPU operators of the reference in LiteRT"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from darwinn_formats.brief import brief
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.graph import Network
 
 from darwinn_testbench.layers.on_chip import RENAMING
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import Network
 from darwinn_testbench.report import counted
 
 LOW_SHARE = 0.5

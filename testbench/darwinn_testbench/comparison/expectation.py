@@ -12,6 +12,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from darwinn_formats.files import Source
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, TensorValues
+from darwinn_reference.tflite.model import CpuModel
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
@@ -21,13 +25,10 @@ from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import Coverage, LiteRtParts
 from darwinn_testbench.comparison.pairing import parse_maps
 from darwinn_testbench.comparison.sides import port_of, refuse_compiled
-from darwinn_testbench.errors import InputError, ModelError
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.on_chip import RENAMING, same_bytes, tensors_on_chip
 from darwinn_testbench.layers.taken_tensors import TakenTensor
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof.prove import Uncompiled
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, TensorValues
-from darwinn_testbench.reference.tflite.model import CpuModel
 
 
 class References:

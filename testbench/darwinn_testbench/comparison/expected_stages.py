@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-
-from darwinn_testbench.layers.candidates import zero_point_of
-from darwinn_testbench.reference.tflite.call import usable
-from darwinn_testbench.reference.tflite.factors import (
+from darwinn_reference.tflite.call import usable
+from darwinn_reference.tflite.factors import (
     addition_weights,
     averaging_factor,
     conversion_factor,
 )
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.output_stage import NotComputableError, reciprocal
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
+from darwinn_reference.tflite.output_stage import NotComputableError, reciprocal
+from numpy.typing import NDArray
+
+from darwinn_testbench.layers.candidates import zero_point_of
 
 Factor = NDArray[np.float32]
 

@@ -16,21 +16,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.limits import MEMORY, limits
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Intermediate, Tap
 from numpy.typing import NDArray
 
 from darwinn_testbench.comparison.pairing import Layout
-from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.layers.localise import Divergence
-from darwinn_testbench.policy import (
-    NAMED,
-    AnyArray,
-    FloatTolerance,
-    Policy,
-    absolute_difference,
-    within,
-)
-from darwinn_testbench.reference.protocol import Intermediate, Tap
+from darwinn_testbench.policy import NAMED, FloatTolerance, Policy, absolute_difference, within
 
 RunTapped = Callable[[Tap], None]
 """Makes the same call again, from the same state, with a tap."""

@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
-from numpy.typing import NDArray
-
-from darwinn_testbench.reference.tflite.call import IDEAL_FUNCTIONS, RealFunction
-from darwinn_testbench.reference.tflite.coefficient_tables import (
+from darwinn_reference.tflite.call import IDEAL_FUNCTIONS, RealFunction
+from darwinn_reference.tflite.coefficient_tables import (
     CoefficientTable,
     coefficient_tables,
 )
+from numpy.typing import NDArray
 
 _PER_PIECE = 65
 """Arguments at which each piece of a table is looked at, its ends among them."""

@@ -14,6 +14,13 @@ from functools import cached_property
 import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.graph import Network
+from darwinn_reference.tflite.stored_weights import (
+    LayerShare,
+    weight_groups,
+)
+from darwinn_reference.tflite.stored_words import StoredWords
 from darwinn_sim.analysis import provenance
 from darwinn_sim.analysis.provenance import Origin
 from darwinn_sim.errors import SimulationError
@@ -24,13 +31,6 @@ from numpy.typing import NDArray
 from darwinn_testbench.comparison.expected_stages import ExpectedStage, Factor
 from darwinn_testbench.layers.candidates import zero_point_of
 from darwinn_testbench.layers.kinds import Facts, facts_of
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import Network
-from darwinn_testbench.reference.tflite.stored_weights import (
-    LayerShare,
-    weight_groups,
-)
-from darwinn_testbench.reference.tflite.stored_words import StoredWords
 
 SAME_FACTOR = 1e-5
 """Two factors are the same if they are relatively no further apart: a calibration of other pictures

@@ -17,19 +17,19 @@ from itertools import product
 from math import ceil, floor
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.call import Call, CompilerChoices, Operand
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
+from darwinn_reference.tflite.layers import window_axes
+from darwinn_reference.tflite.output_stage import clip_bounds
+from darwinn_reference.tflite.rules import Terms, rule_of
 from darwinn_sim.kernel.field import CONSTANTS
 from numpy.typing import NDArray
 
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.layers.on_chip import RENAMING
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof.difference import SumTerms, TermDifference, sum_terms
 from darwinn_testbench.proof.shown import MadeInput
-from darwinn_testbench.reference.tflite.call import Call, CompilerChoices, Operand
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.layers import window_axes
-from darwinn_testbench.reference.tflite.output_stage import clip_bounds
-from darwinn_testbench.reference.tflite.rules import Terms, rule_of
 
 _MOST_BOUNDARIES = 256
 """Rounding boundaries that are tried for a sum."""

@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from darwinn_formats.brief import brief
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite.graph import Network, Operator, TensorValues
+from darwinn_reference.tflite.litert import LiteRtPart
 
 from darwinn_testbench.comparison.compare import Comparison, compare
-from darwinn_testbench.errors import ModelError
 from darwinn_testbench.layers.check import Finding, TensorRow
 from darwinn_testbench.layers.on_chip import MOVING, RENAMING
 from darwinn_testbench.layers.taken_tensors import TakenTensor
-from darwinn_testbench.policy import LITERT_LAYER, AnyArray, LsbBudget, Policy
-from darwinn_testbench.reference.tflite.graph import Network, Operator, TensorValues
-from darwinn_testbench.reference.tflite.litert import LiteRtPart
+from darwinn_testbench.policy import LITERT_LAYER, LsbBudget, Policy
 from darwinn_testbench.report import counted
 
 _RELATED = 0.5

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Port
 
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.protocol import Port
 
 Shape = tuple[int | None, ...]
 

@@ -14,6 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from darwinn_formats.errors import ExecutionError, Unavailable
+from darwinn_reference.protocol import Datum, Output, Port, Reference, Tap
 
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case, cases_of
@@ -42,11 +44,10 @@ from darwinn_testbench.comparison.sides import (
     open_reference,
     open_side,
 )
-from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact
 from darwinn_testbench.programs.run import drawn_sizes, unique
-from darwinn_testbench.reference.protocol import Datum, Output, Port, Reference, Tap
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.report.progress import ProgressCallback
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Intermediate
 from darwinn_sim.machine.examine import TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
 
@@ -20,8 +22,7 @@ from darwinn_testbench.comparison.pairing import Layout, layouts
 from darwinn_testbench.layers.candidates import SIGN_BIT, Candidate, find_candidates
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.layers.results import Bytes, Piece, Shape, image_shape, readings
-from darwinn_testbench.policy import AnyArray, Policy, absolute_difference, within
-from darwinn_testbench.reference.protocol import Intermediate
+from darwinn_testbench.policy import Policy, absolute_difference, within
 
 
 def localise_device(

@@ -17,8 +17,20 @@ from darwinn_formats import tflite
 from darwinn_formats.darwinn import load
 from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE_IDENTIFIER
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import ExecutionError, FormatError, Unavailable
 from darwinn_formats.files import Source, content_of, name_of, read_once
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import ModelError
+from darwinn_reference.protocol import (
+    Datum,
+    Intermediate,
+    Output,
+    Port,
+    Reference,
+    Tap,
+)
+from darwinn_reference.tflite.graph import NetworkTensor, TensorValues
+from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.examine import Tap as ChipTap
 from darwinn_sim.machine.examine import TappedBytes
@@ -39,22 +51,11 @@ from darwinn_testbench.chip.whole import (
     whole_of,
 )
 from darwinn_testbench.comparison.asked import Asked
-from darwinn_testbench.errors import ExecutionError, InputError, ModelError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.run import inputs_of, unique
-from darwinn_testbench.reference.protocol import (
-    Datum,
-    Intermediate,
-    Output,
-    Port,
-    Reference,
-    Tap,
-)
-from darwinn_testbench.reference.tflite.graph import NetworkTensor, TensorValues
-from darwinn_testbench.reference.tflite.litert import LiteRtReference
 
 FUNCTION = "main"
 """The only function of what has no names for functions."""
@@ -208,7 +209,7 @@ class RtlProgram(DeviceProgram):
         self, beside: DeviceProgram, seed: int, waves: Path | None, stall_seed: int | None
     ) -> None:
         # Imported here: nothing else needs what builds the RTL.
-        from darwinn_testbench.rtl.chip.engine import RtlAccelerator
+        from darwinn_rtl.chip.engine import RtlAccelerator
 
         self._accelerator = RtlAccelerator(seed=seed, waves=waves, stall_seed=stall_seed)
         session = Session(beside.model, device=Device(accelerator=self._accelerator))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.graph import TensorValues
 from darwinn_sim.machine.lowering import LoweredProgram
 
 from darwinn_testbench.chip.inputs import TensorMap
@@ -16,8 +18,7 @@ from darwinn_testbench.layers.candidates import Candidates, find_candidates
 from darwinn_testbench.layers.check import Finding, LayerCheck, TensorRow
 from darwinn_testbench.layers.localise import Divergence, localise_layers
 from darwinn_testbench.layers.taken_tensors import TakenTensor, TensorTaker
-from darwinn_testbench.policy import AnyArray, Policy
-from darwinn_testbench.reference.tflite.graph import TensorValues
+from darwinn_testbench.policy import Policy
 
 
 class TappedInference:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_sim.errors import SimulationError
 
 from darwinn_testbench.comparison.asked import Asked
@@ -16,7 +17,6 @@ from darwinn_testbench.comparison.asked import between_programs as between_progr
 from darwinn_testbench.comparison.check import Check, OutputRow
 from darwinn_testbench.comparison.chip_check import ChipCheck
 from darwinn_testbench.comparison.program_check import ProgramCheck
-from darwinn_testbench.errors import ExecutionError, Unavailable
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.report import Report
 from darwinn_testbench.report.progress import ProgressCallback

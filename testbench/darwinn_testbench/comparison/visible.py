@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.graph import TensorValues
 from darwinn_sim.machine.examine import Tap
 
 from darwinn_testbench.chip.inputs import Origin, TensorMap
@@ -25,10 +27,8 @@ from darwinn_testbench.layers.candidates import (
     find_candidates,
     find_matches,
 )
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof.prove import OperatorVerdict
 from darwinn_testbench.proof.shown import MadeInput, Shown
-from darwinn_testbench.reference.tflite.graph import TensorValues
 from darwinn_testbench.request.inputs import InputKind
 
 SECONDS = 2.0

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import ModelError
+
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.session import Inference
@@ -34,8 +37,7 @@ from darwinn_testbench.comparison.check import (
 from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.comparison.cpu_part import FROM_CHIP, FROM_ORACLE, CpuExpectation
 from darwinn_testbench.comparison.expectation import Expectation, References
-from darwinn_testbench.errors import ModelError
-from darwinn_testbench.policy import LITERT_LAYER, NAMED, AnyArray, Exact, LsbBudget, Policy
+from darwinn_testbench.policy import LITERT_LAYER, NAMED, Exact, LsbBudget, Policy
 from darwinn_testbench.report import Verdict
 
 _SUMMARIES = {

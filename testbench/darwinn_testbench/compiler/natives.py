@@ -16,12 +16,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.output_stage import requantise
+from darwinn_reference.tfrt import DenseHostTensor, KernelError, dense
+from darwinn_reference.tfrt.values import Chain
 from numpy.typing import NDArray
-
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.output_stage import requantise
-from darwinn_testbench.reference.tfrt import DenseHostTensor, KernelError, dense
-from darwinn_testbench.reference.tfrt.values import Chain
 
 FULLY_CONNECTED = "darwinn.fully_connected"
 CONVOLUTION = "darwinn.convolution"

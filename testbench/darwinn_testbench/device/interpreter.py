@@ -20,6 +20,8 @@ from darwinn_formats import tflite
 from darwinn_formats.darwinn.schema import IDENTIFIER as PACKAGE
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Content, content_of, name_of
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.litert import TIME_LIMIT, LiteRtProcess
 from numpy.typing import ArrayLike
 
 from darwinn_testbench.chip.model import port_of
@@ -27,8 +29,6 @@ from darwinn_testbench.chip.operators.chip_operator import operator_on
 from darwinn_testbench.chip.operators.parts import PartedGraph
 from darwinn_testbench.chip.session import Device
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.litert import TIME_LIMIT, LiteRtProcess
 
 Details = dict[str, Any]
 """What LiteRT says of a tensor: name, index, shape, dtype, quantization and more."""

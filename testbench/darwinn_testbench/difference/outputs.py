@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from darwinn_reference.arrays import AnyArray
+
 from darwinn_testbench.chip.execution import digest
 from darwinn_testbench.chip.inputs import TensorPort, choose_inputs, origin_of
 from darwinn_testbench.chip.pipeline import Segment
@@ -11,7 +13,7 @@ from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.difference.rows import DIGEST, Aspect, DifferenceRow, row
 from darwinn_testbench.difference.side import Side
-from darwinn_testbench.policy import AnyArray, Exact
+from darwinn_testbench.policy import Exact
 
 
 def outputs(a: Side, b: Side) -> Iterator[DifferenceRow]:

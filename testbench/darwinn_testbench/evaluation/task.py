@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
 from numpy.typing import NDArray
 
 from darwinn_testbench.chip.images import open_image, picture_shape
@@ -19,7 +20,6 @@ from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.whole import open_segment, open_uncompiled
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.dataset import Sample
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.regression.pool import ChipWork
 from darwinn_testbench.report import Row, Verdict, judged
 from darwinn_testbench.vision.answers import SCORES, class_scores, other_outputs

@@ -1,6 +1,6 @@
 """The first graph of a ``.tflite`` as conditions look at it: operators with their tensors.
 
-Unlike :func:`darwinn_testbench.reference.tflite.graph.network` it takes every graph, dynamic ones,
+Unlike :func:`darwinn_reference.tflite.graph.network` it takes every graph, dynamic ones,
 floating point ones and those with operators that nobody knows.
 """
 

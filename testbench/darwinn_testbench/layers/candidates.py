@@ -13,6 +13,8 @@ from itertools import combinations
 from typing import Any, overload
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.graph import NetworkTensor
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.machine import layers
@@ -30,8 +32,6 @@ from darwinn_testbench.layers.results import (
     readings,
     results,
 )
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import NetworkTensor
 
 SIGN_BIT = 0x80
 """The chip holds int8 with this bit changed, so that its zero point is 128 higher."""

@@ -15,6 +15,8 @@ from enum import StrEnum
 from itertools import chain
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator, TensorValues
 
 from darwinn_testbench.layers.candidates import (
     Candidate,
@@ -26,8 +28,7 @@ from darwinn_testbench.layers.candidates import (
 )
 from darwinn_testbench.layers.on_chip import MOVING, same_bytes, tensors_on_chip
 from darwinn_testbench.layers.taken_tensors import TakenTensor
-from darwinn_testbench.policy import AnyArray, absolute_difference
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator, TensorValues
+from darwinn_testbench.policy import absolute_difference
 from darwinn_testbench.report import Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
 

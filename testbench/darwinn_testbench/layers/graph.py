@@ -8,10 +8,10 @@ from html import escape
 from itertools import pairwise
 
 from darwinn_formats.errors import printable
+from darwinn_formats.extras import require
 from darwinn_formats.names import readable, short_name
 
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.extras import require
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import PortFigures, ScalarCoreFigures
 from darwinn_testbench.report import Report

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from darwinn_reference.arrays import AnyArray
+
 from darwinn_testbench.layers.check import Finding, TensorRow
-from darwinn_testbench.policy import AnyArray
 
 
 @dataclass(frozen=True, kw_only=True)

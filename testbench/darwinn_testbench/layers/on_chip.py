@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 import numpy as np
+from darwinn_reference.tflite.graph import ABSENT, Network, Operator
 
 from darwinn_testbench.layers.candidates import zero_point_of
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Operator
 
 RENAMING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 """Operators whose output is the bytes of their input under another shape."""

@@ -22,6 +22,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.graph import NetworkTensor, Operator
+from darwinn_reference.tflite.output_stage import NotComputableError
 
 from darwinn_testbench.layers.candidates import (
     Candidate,
@@ -32,10 +36,7 @@ from darwinn_testbench.layers.candidates import (
     zero_point_of,
 )
 from darwinn_testbench.layers.on_chip import same_bytes
-from darwinn_testbench.policy import AnyArray, absolute_difference
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.output_stage import NotComputableError
+from darwinn_testbench.policy import absolute_difference
 from darwinn_testbench.report.result import PYTHON_ONLY
 
 _STEPS_AHEAD = 24

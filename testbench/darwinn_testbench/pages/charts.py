@@ -7,7 +7,8 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from darwinn_testbench.extras import require
+from darwinn_formats.extras import require
+
 from darwinn_testbench.pages.content import Chart, Columns
 
 Spec = Mapping[str, Any]

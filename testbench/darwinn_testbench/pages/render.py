@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from darwinn_formats.errors import printable
+from darwinn_formats.extras import advice_of
 from darwinn_formats.names import readable
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from darwinn_testbench.extras import advice_of
 from darwinn_testbench.pages import charts
 from darwinn_testbench.pages.content import Beside, Chart, Graph, Page, Part
 from darwinn_testbench.report.shortened import shortened

@@ -10,15 +10,17 @@ from statistics import median
 from typing import Any
 
 from darwinn_formats import executorch
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.executorch.etdump import Dump, ProfileEvent, is_dump, load_dump
 from darwinn_formats.executorch.etrecord import Record, is_record, load_record
 from darwinn_formats.files import Source, content_of, name_of
+from darwinn_reference.errors import names_of
+from darwinn_reference.executorch.looking import operator_of
+from darwinn_reference.executorch.reference import DEFAULT_METHOD
 
-from darwinn_testbench.errors import ExecutionError, InputError, names_of
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.operators import OperatorTimeRow, kinds
 from darwinn_testbench.programs.operators import OperatorRow, ProgramPort, view_operators
-from darwinn_testbench.reference.executorch.looking import operator_of
-from darwinn_testbench.reference.executorch.reference import DEFAULT_METHOD
 from darwinn_testbench.report import Report, Verdict, counted
 from darwinn_testbench.request.inputs import Inputs
 

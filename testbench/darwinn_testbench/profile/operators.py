@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from darwinn_testbench.errors import ExecutionError
+from darwinn_formats.errors import ExecutionError
+
 from darwinn_testbench.programs.operators import (
     OperatorRow,
     ProgramCall,

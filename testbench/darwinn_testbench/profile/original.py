@@ -8,15 +8,15 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.files import name_of
+from darwinn_reference.protocol import NotingReference
 
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.errors import ExecutionError
 from darwinn_testbench.profile.imported import import_times
 from darwinn_testbench.profile.operators import CALLS, OperatorTimeRow
 from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.operators import inputs_of_call
-from darwinn_testbench.reference.protocol import NotingReference
 from darwinn_testbench.report import Report, verdict_of
 from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.records import Calls

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from darwinn_formats.errors import Unavailable
+
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import answer
-from darwinn_testbench.errors import Unavailable
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.pages import Page, Section, render, sentence, table_of
 from darwinn_testbench.profile.operator_page import operator_sections, operator_summary

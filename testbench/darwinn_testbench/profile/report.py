@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darwinn_formats.brief import brief
+from darwinn_reference.tflite.model import CpuModel
 from darwinn_sim.host.dma_trace import DmaComparison, DmaRow
 
 from darwinn_testbench.chip.cpu_operators import CPU_COLUMNS
@@ -25,7 +26,6 @@ from darwinn_testbench.profile.profile import (
 )
 from darwinn_testbench.profile.profile import profiled as times_of
 from darwinn_testbench.profile.tables import OUTPUT_COLUMNS
-from darwinn_testbench.reference.tflite.model import CpuModel
 from darwinn_testbench.report import Column, Report, counted
 from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.timing import ChipPage, Profiling

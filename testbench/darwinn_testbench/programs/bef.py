@@ -10,11 +10,9 @@ from darwinn_formats import tfrt
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, content_of, name_of
 from darwinn_formats.signatures import is_bef
-
-from darwinn_testbench.errors import InputError, Unsupported
-from darwinn_testbench.programs.handler import REGION, FunctionFigures, Handler, MlirForm, Opening
-from darwinn_testbench.reference.protocol import Reference
-from darwinn_testbench.reference.tfrt import (
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.protocol import Reference
+from darwinn_reference.tfrt import (
     SINGLE,
     Driver,
     Options,
@@ -25,6 +23,9 @@ from darwinn_testbench.reference.tfrt import (
     parts_of,
     queue_of,
 )
+
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.programs.handler import REGION, FunctionFigures, Handler, MlirForm, Opening
 from darwinn_testbench.request.inputs import head_of
 
 

@@ -10,13 +10,14 @@ from typing import Any
 from darwinn_formats import executorch
 from darwinn_formats.files import Source
 from darwinn_formats.signatures import is_executorch_data
+from darwinn_reference.errors import names_of
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.executorch.original import OriginalRuntime, unavailable
+from darwinn_reference.executorch.reference import ports_of
+from darwinn_reference.protocol import Reference
 
-from darwinn_testbench.errors import InputError, names_of
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.handler import FunctionFigures, Handler, Opening, texts
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
-from darwinn_testbench.reference.executorch.reference import ports_of
-from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.request.inputs import head_of
 
 

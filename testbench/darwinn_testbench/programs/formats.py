@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TextIO
 
+from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_formats.files import Source, name_of
 from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_iree
+from darwinn_reference.protocol import Reference
 
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.handler import Handler, Opening
-from darwinn_testbench.reference.protocol import Reference
 from darwinn_testbench.request.inputs import Natives, head_of
 from darwinn_testbench.request.records import PLAIN_HOST, HostOptions
 

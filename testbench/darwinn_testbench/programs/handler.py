@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any, Generic, TextIO, TypeVar
 
 from darwinn_formats.files import Source
+from darwinn_reference.protocol import Port, Reference
 
-from darwinn_testbench.reference.protocol import Port, Reference
 from darwinn_testbench.request.inputs import Natives
 from darwinn_testbench.request.records import PLAIN_HOST
 from darwinn_testbench.request.records import HostOptions as HostOptions

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from darwinn_formats import iree
 from darwinn_formats.files import Source
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.iree import IreeReference, OriginalIree, why_not
+from darwinn_reference.iree.interface import signature_of
+from darwinn_reference.protocol import Reference
 
-from darwinn_testbench.errors import Unsupported
 from darwinn_testbench.programs.handler import FunctionFigures, Handler, Opening, texts
-from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
-from darwinn_testbench.reference.iree.interface import signature_of
-from darwinn_testbench.reference.protocol import Reference
 
 
 def _functions(file: iree.VmfbFile) -> Iterator[FunctionFigures]:

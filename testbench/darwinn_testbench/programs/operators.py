@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_formats.files import name_of
+from darwinn_reference.observation import INPUT, OUTPUT
+from darwinn_reference.protocol import Datum, ObservableReference, Output, Reference
 
-from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.recorder import Recorder, Seen
 from darwinn_testbench.programs.run import choose_values, drawn_sizes, inputs_of
-from darwinn_testbench.reference.observation import INPUT, OUTPUT
-from darwinn_testbench.reference.protocol import Datum, ObservableReference, Output, Reference
 from darwinn_testbench.report import Report, Row, Verdict, counted, verdict_of
 from darwinn_testbench.request.inputs import Inputs
 from darwinn_testbench.request.record import takes

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from darwinn_testbench.reference.observation import Operator, Place, Places
+from darwinn_reference.observation import Operator, Place, Places
 
 DESCRIBED = 4
 """Executions of an operator whose values are looked at: what it reads is the same later on."""

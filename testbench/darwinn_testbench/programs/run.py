@@ -9,7 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_formats.files import Source, name_of
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Port, Reference
 
 from darwinn_testbench.chip.execution import RunRow, run_row
 from darwinn_testbench.chip.inputs import (
@@ -24,13 +27,11 @@ from darwinn_testbench.chip.inputs import (
     refuse_drawing,
 )
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
-from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
 from darwinn_testbench.programs.handler import REGION, Opening, Suite
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.taps import ValueTaps
-from darwinn_testbench.reference.protocol import Port, Reference
 from darwinn_testbench.report import Report, Verdict, verdict_of
 from darwinn_testbench.report.remarked import remarked
 from darwinn_testbench.request.inputs import Inputs

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from darwinn_formats import executorch
 from darwinn_formats.executorch import schema
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Datum, Output
 
 from darwinn_testbench.chip.array_files import stored_array, stored_arrays
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.protocol import Datum, Output
 
 _CALL_KEY = re.compile(r"call(\d+)_(?:fn|in(\d+)|out(\d+))")
 _TAP_KEY = re.compile(r"tap\d+")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 import numpy as np
+from darwinn_reference.protocol import Intermediate
 
 from darwinn_testbench.chip.execution import TapFigures, digest
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.reference.protocol import Intermediate
 from darwinn_testbench.request.inputs import Keep
 
 MOST_VALUES = 100_000

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import CompiledModel
+from darwinn_reference.tflite.graph import Network, Operator
 from darwinn_sim.chip import LANES
 from darwinn_sim.kernel import numbering
 from darwinn_sim.kernel.field import CONSTANTS
@@ -34,7 +35,6 @@ from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.prove import Uncompiled, numbers_of_inputs
 from darwinn_testbench.proof.unsigned import unsigned
 from darwinn_testbench.proof.windows import LAYERS, Window, windows
-from darwinn_testbench.reference.tflite.graph import Network, Operator
 
 _MOST_ROUNDS = 16
 """Each round gets past one layer that differs."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_sim.kernel.field import CONSTANTS, MODULUS
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records, join
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.terms import Elements, StageTerms
 from darwinn_testbench.proof.windows import LAYERS, window
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 
 _MOST_ELEMENTS = 16
 """Elements of which the term is looked for."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from darwinn_reference.tflite.graph import Operator
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.walk import NotLifted
@@ -28,7 +29,6 @@ from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.prove import Uncompiled, numbered_inference, path_of
 from darwinn_testbench.proof.result_layers import NO_LAYER, ResultLayers
 from darwinn_testbench.proof.terms import StageTerms
-from darwinn_testbench.reference.tflite.graph import Operator
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from darwinn_reference.tflite.call import CompilerChoices
+from darwinn_reference.tflite.graph import Network, Operator
 from darwinn_sim.numbering.run import Sets
 from numpy.typing import NDArray
 
@@ -19,8 +21,6 @@ from darwinn_testbench.proof.terms import (
     outputs_of,
 )
 from darwinn_testbench.proof.unsigned import unsigned
-from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.graph import Network, Operator
 
 Resolve = Callable[[Operator, NDArray[np.int64], StageTerms], Mapping[int, np.uint64]]
 """Gets elements of an operator (flat indices) whose numbers the chip lacks; returns the chip's

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from darwinn_formats.brief import brief
+from darwinn_reference.tflite.graph import Network, Operator
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.lifting.walk import NotLifted
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.proof.attribution import Attribution, Kind, attribute
 from darwinn_testbench.proof.prove import Uncompiled, path_of
 from darwinn_testbench.proof.windows import LAYERS
-from darwinn_testbench.reference.tflite.graph import Network, Operator
 from darwinn_testbench.report import Verdict, one_line
 from darwinn_testbench.report.progress import ProgressCallback
 

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.call import CompilerChoices
+from darwinn_reference.tflite.graph import ABSENT, Network, Operator
 from darwinn_sim.kernel.field import CONSTANTS, random_elements
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records
@@ -20,7 +23,6 @@ from numpy.typing import NDArray
 from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.model import BoundLayer
 from darwinn_testbench.chip.session import Session
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.proof.difference import (
     Results,
     Surplus,
@@ -32,8 +34,6 @@ from darwinn_testbench.proof.network import NetworkNumbers, OperatorProof
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.result_layers import ResultLayers
 from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
-from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, Operator
 
 NO_ELEMENT = "the program computes no element of it as its rule says"
 

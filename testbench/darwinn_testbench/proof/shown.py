@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from darwinn_reference.arrays import AnyArray
+
 from darwinn_testbench.chip.inputs import Origin
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.report.result import PYTHON_ONLY
 
 NOT_SHOWN = "no input found that shows it"

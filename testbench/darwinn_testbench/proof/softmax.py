@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from darwinn_reference.tflite import softmax
+from darwinn_reference.tflite.call import SoftmaxFunctions
+from darwinn_reference.tflite.coefficient_tables import CoefficientTable
 from darwinn_sim.kernel.field import CONSTANTS
 from darwinn_sim.numbering import kernels
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, RANGE_REDUCTION, TABLE
 from numpy.typing import NDArray
 
 from darwinn_testbench.proof.maxima import Maxima
-from darwinn_testbench.reference.tflite import softmax
-from darwinn_testbench.reference.tflite.call import SoftmaxFunctions
-from darwinn_testbench.reference.tflite.coefficient_tables import CoefficientTable
 
 Elements = NDArray[np.uint64]
 

@@ -12,27 +12,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS, MODULUS
-from darwinn_sim.numbering import kernels
-from numpy.typing import NDArray
-
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.proof import softmax
-from darwinn_testbench.proof.maxima import Maxima, TooMany
-from darwinn_testbench.reference.tflite import constant_operands, layers, operators, reductions
-from darwinn_testbench.reference.tflite.call import (
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite import constant_operands, layers, operators, reductions
+from darwinn_reference.tflite.call import (
     Call,
     CompilerChoices,
     Operand,
     require_same_quantisation,
 )
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.output_stage import (
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
+from darwinn_reference.tflite.output_stage import (
     FLOAT64_INTEGERS,
     NotComputableError,
     clip_bounds,
 )
-from darwinn_testbench.reference.tflite.rules import Rule, Terms, rule_of
+from darwinn_reference.tflite.rules import Rule, Terms, rule_of
+from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS, MODULUS
+from darwinn_sim.numbering import kernels
+from numpy.typing import NDArray
+
+from darwinn_testbench.proof import softmax
+from darwinn_testbench.proof.maxima import Maxima, TooMany
 
 Elements = NDArray[np.uint64]
 

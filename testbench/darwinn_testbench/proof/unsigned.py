@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor
+from darwinn_reference.tflite.graph import Network, NetworkTensor
 
 _SIGN = np.uint8(0x80)
 _RAISED = 128

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from darwinn_reference.tflite.graph import Network, Operator
+from darwinn_reference.tflite.layers import Axis, window_axes
 from numpy.typing import NDArray
-
-from darwinn_testbench.reference.tflite.graph import Network, Operator
-from darwinn_testbench.reference.tflite.layers import Axis, window_axes
 
 LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 """Operators whose terms are known."""

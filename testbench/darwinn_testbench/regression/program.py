@@ -6,10 +6,12 @@ from functools import cache
 from pathlib import Path
 
 import darwinn_formats
+import darwinn_reference
+import darwinn_rtl
 import darwinn_sim
 from darwinn_formats.files import digest_of_sources
+from darwinn_rtl.source_files import source_folder
 
-from darwinn_testbench.rtl.source_files import source_folder
 from darwinn_testbench.version import __version__, version_of
 
 _SUFFIXES = (".py", ".toml", ".sv", ".vlt", ".cpp", ".h")
@@ -20,7 +22,8 @@ _LIBRARIES = ("numpy", "numba", "ai-edge-litert", "pillow")
 @cache
 def program() -> str:
     """The version, a digest of the sources, RTL included, and the versions of libraries."""
-    packages = (Path(darwinn_formats.__file__), Path(darwinn_sim.__file__), Path(__file__).parent)
-    folders = (*(each.parent for each in packages), source_folder())
+    packages = (darwinn_formats, darwinn_sim, darwinn_reference, darwinn_rtl)
+    folders = [Path(str(each.__file__)).parent for each in packages]
+    folders += [Path(__file__).parents[1], source_folder()]
     libraries = " ".join(map(version_of, _LIBRARIES))
     return f"{__version__} {digest_of_sources(folders, _SUFFIXES)} {libraries}"

@@ -6,20 +6,14 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from darwinn_formats.errors import FormatError, TextError
+from darwinn_formats.errors import ExecutionError, FormatError, TextError, Unavailable
+from darwinn_formats.extras import advice
 from darwinn_formats.limits import MEMORY, SECONDS
+from darwinn_reference.errors import ModelError, Unsupported
 from darwinn_sim.errors import IncompleteProgram, SimulationError, UnsupportedInstruction
 from darwinn_sim.isa.codec import DecodeError
 
-from darwinn_testbench.errors import (
-    ExecutionError,
-    InputError,
-    ModelError,
-    PolicyError,
-    Unavailable,
-    Unsupported,
-)
-from darwinn_testbench.extras import advice
+from darwinn_testbench.errors import InputError, PolicyError
 
 
 class Verdict(StrEnum):

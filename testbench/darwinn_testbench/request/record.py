@@ -22,9 +22,10 @@ from typing import (
     get_type_hints,
 )
 
+from darwinn_formats.errors import Unavailable
 from darwinn_formats.files import Source
 
-from darwinn_testbench.errors import InputError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.request.scope import Scope, only_for
 from darwinn_testbench.request.setting import Setting, Use

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated
 
 from darwinn_formats.files import Source
+from darwinn_reference.protocol import Reference as Program
 
 from darwinn_testbench import policy as policies
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.reference.protocol import Reference as Program
 from darwinn_testbench.request.inputs import InputKind
 from darwinn_testbench.request.inputs import Inputs as GivenInputs
 from darwinn_testbench.request.inputs import Natives as GivenNatives

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
 from numpy.typing import NDArray
 
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 from darwinn_testbench.vision.labels import Labels, name_of_class
 from darwinn_testbench.vision.preparation import Placement
 from darwinn_testbench.vision.shapes import KEYPOINT_NUMBERS, is_map, is_vector

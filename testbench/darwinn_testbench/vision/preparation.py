@@ -15,11 +15,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from darwinn_reference.arrays import AnyArray
 
 from darwinn_testbench.chip.images import IMAGE_MIDDLE, picture_shape
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -12,12 +12,11 @@ import cocotb
 import pyuvm
 from cocotb.triggers import ClockCycles
 from darwinn_formats.darwinn import CompiledModel, Executable
-from darwinn_testbench.chip.model import open_models
-from darwinn_testbench.rtl.chip import coverage
-from darwinn_testbench.rtl.chip.core_agent import ChipReset
-from darwinn_testbench.rtl.chip.coverage import FOLLOWERS, UNDER_WAY, Act, Moment
-from darwinn_testbench.rtl.chip.environment import ChipEnvironment, ChipTest
-from darwinn_testbench.rtl.chip.host_agent import (
+from darwinn_rtl.chip import coverage
+from darwinn_rtl.chip.core_agent import ChipReset
+from darwinn_rtl.chip.coverage import FOLLOWERS, UNDER_WAY, Act, Moment
+from darwinn_rtl.chip.environment import ChipEnvironment, ChipTest
+from darwinn_rtl.chip.host_agent import (
     CloseDevice,
     Infer,
     InferTwo,
@@ -26,10 +25,11 @@ from darwinn_testbench.rtl.chip.host_agent import (
     ResetDevice,
     RunProgram,
 )
-from darwinn_testbench.rtl.chip.monitors import RowCarried
-from darwinn_testbench.rtl.chip.reference import OUTFEED
-from darwinn_testbench.rtl.chip.scoreboard import ChipScoreboard
-from darwinn_testbench.rtl.coverage_report import keep_bins
+from darwinn_rtl.chip.monitors import RowCarried
+from darwinn_rtl.chip.reference import OUTFEED
+from darwinn_rtl.chip.scoreboard import ChipScoreboard
+from darwinn_rtl.coverage_report import keep_bins
+from darwinn_testbench.chip.model import open_models
 from pyuvm import uvm_factory
 from whole_chip import INFERENCES, LONGEST, MODEL, RESETS, RESULTS, random_inputs
 

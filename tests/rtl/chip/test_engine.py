@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from chip_runs import rtl_chip
+from darwinn_rtl import toolchain
+from darwinn_rtl.build import RATIO_VARIABLE
 from darwinn_sim import timing
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa.builder import build, frame
@@ -21,8 +23,6 @@ from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.report import Verdict
-from darwinn_testbench.rtl import toolchain
-from darwinn_testbench.rtl.build import RATIO_VARIABLE
 from harness_runs import require_toolchain
 from stimulus import Walk
 
@@ -184,7 +184,7 @@ def test_ctrl_c_ends_a_wait() -> None:
 def test_a_fault_of_the_rtl_is_a_mismatch(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong byte is found wherever it comes from; here a tile is told another zero point."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import ChipPlayer
+    from darwinn_rtl.chip.player import ChipPlayer
 
     hand_over = ChipPlayer.hand_over
 
@@ -206,7 +206,7 @@ def test_a_fault_of_the_rtl_is_a_mismatch(samples: Path, monkeypatch: pytest.Mon
 def test_a_wait_without_end_says_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pop whose bytes never come: the message has the fence, the unit and what went before."""
     player = rtl_chip()
-    from darwinn_testbench.rtl.chip import player as chip_player
+    from darwinn_rtl.chip import player as chip_player
 
     monkeypatch.setattr(chip_player, "STANDSTILL", 3000)
     player.reset()
@@ -223,7 +223,7 @@ def test_a_wait_without_end_says_for_what(monkeypatch: pytest.MonkeyPatch) -> No
 def test_chips_of_a_process_end_in_any_order() -> None:
     """The first one outlives the second, and ends as well."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import ChipPlayer
+    from darwinn_rtl.chip.player import ChipPlayer
 
     first, second = ChipPlayer(1), ChipPlayer(2)
     second.close()
@@ -234,8 +234,8 @@ def test_chips_of_a_process_end_in_any_order() -> None:
 
 def test_tiles_that_a_build_lacks_are_refused_by_name() -> None:
     """Fences on absent tiles count as reached; instructions that move data there do not start."""
+    from darwinn_rtl.chip.engine import check_tiles
     from darwinn_sim.machine.lowering import lower
-    from darwinn_testbench.rtl.chip.engine import check_tiles
 
     write = Walk((1, 1, 1, 1), (0, 0, 0, 0)).fields("RingConsumerA", "wide_write")
     fence = ("TileFence", {"tiles": 0xFFFF})
@@ -250,8 +250,8 @@ def test_tiles_that_a_build_lacks_are_refused_by_name() -> None:
 
 
 def test_assumed_values_that_the_rtl_lacks_are_refused() -> None:
+    from darwinn_rtl.chip.engine import check_assumptions
     from darwinn_sim.machine.lowering import lower
-    from darwinn_testbench.rtl.chip.engine import check_assumptions
 
     check_assumptions(lower((frame(build([("MeshEast", {"tiles": 1, "trace": 1})])),)))
     lowered = lower((frame(build([("WideToNarrow", {"tiles": 1, "transpose": 1})])),))

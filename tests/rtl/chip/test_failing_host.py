@@ -13,15 +13,15 @@ from random import Random
 import pytest
 from broken_chip import BreakableChip, BrokenOff, Host
 from darwinn_formats.darwinn import Executable
+from darwinn_rtl.chip.host import WINDOW_BASE
+from darwinn_rtl.harness import HarnessDescription
+from darwinn_rtl.harness_registers import HARNESS_REGISTERS
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.buffers import Request
 from darwinn_sim.host.dma_trace import TransferKind
 from darwinn_sim.isa.codes import DescriptorTag
 from darwinn_testbench.compiler.network import random_dense
 from darwinn_testbench.compiler.package import compile_network
-from darwinn_testbench.rtl.chip.host import WINDOW_BASE
-from darwinn_testbench.rtl.harness import HarnessDescription
-from darwinn_testbench.rtl.harness_registers import HARNESS_REGISTERS
 from harness_runs import require_toolchain
 from nightly import nightly_seed, nightly_too, note
 from whole_chip import random_inputs
@@ -49,7 +49,7 @@ _ERRORS = next(each for each in HARNESS_REGISTERS if each.name == "harness_dma_e
 def chip() -> BreakableChip:
     """The chip of this process, held back at random."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import design
+    from darwinn_rtl.chip.player import design
 
     return BreakableChip(2026, design(stalls=True), stall_seed=2026)
 
@@ -101,7 +101,7 @@ def hole_in(random: Random, request: Request, kind: TransferKind) -> range:
 def refuse_a_word(random: Random, kind: TransferKind) -> bool:
     """Run a program in whose host memory something of this kind has a hole: it fails exactly if a
     transfer meets the hole. Whether it did."""
-    from darwinn_testbench.rtl.chip.player import RtlFailure
+    from darwinn_rtl.chip.player import RtlFailure
 
     chip().mend()
     case, (caching, inference) = Case(random), programs()
@@ -183,7 +183,7 @@ def refusing(word: int | None) -> Callable[[int, bytes, int], bool]:
 def test_each_word_that_a_host_elsewhere_refuses_is_an_error(unruly: bool) -> None:
     """Also the last word of a burst, or its only one; and the next burst has its own answer."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import ChipPlayer, design
+    from darwinn_rtl.chip.player import ChipPlayer, design
 
     chosen = design(stalls=True) if unruly else design()
     played = ChipPlayer(2026, chosen, stall_seed=2026 if unruly else None)

@@ -285,7 +285,7 @@ def _passes(playing: Chip, fields: dict[str, Any]) -> bool:
 def _ends(wait: Callable[[], None]) -> bool:
     """Whether a wait ends, or nothing moves any more."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("darwinn_testbench.rtl.chip.player.STANDSTILL", SHORT)
+        patch.setattr("darwinn_rtl.chip.player.STANDSTILL", SHORT)
         try:
             wait()
         except SimulationError:
@@ -687,7 +687,7 @@ def test_a_scalar_fence_waits_for_output_that_has_not_come() -> None:
 def test_bytes_go_through_the_chip_on_a_bus_of_any_width(width: int) -> None:
     """From the host into each buffer, over the ring, and back to the host with words of the core
     behind them, from any place in a word of the bus to any other."""
-    from darwinn_testbench.rtl.chip.player import ChipPlayer, design
+    from darwinn_rtl.chip.player import ChipPlayer, design
 
     playing, random = Chip(ChipPlayer(2026, design(1, DataBytes=width))), np.random.default_rng(17)
     rtl, words, rows = playing.rtl, [0xC0DE0000 + k for k in range(5)], 6
@@ -815,7 +815,7 @@ def test_a_short_row_leaves_the_rest_of_its_place(channel: int) -> None:
 def test_a_rule_that_a_tile_breaks_ends_the_run() -> None:
     """Each tile is a simulation of its own; the chip says what has happened in it."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import ChipPlayer
+    from darwinn_rtl.chip.player import ChipPlayer
 
     player = ChipPlayer(1)
     outside = _line("MeshNorth", "narrow_write", 1, chip.NARROW_BYTES // 4)

@@ -23,7 +23,7 @@ def session(traces: Path) -> RecordedSession:
 def function(*_: object) -> PcieFunction:
     """The RTL chip of this process on the bus, after power-up."""
     played = rtl_chip()
-    from darwinn_testbench.rtl.chip.on_bus import on_bus
+    from darwinn_rtl.chip.on_bus import on_bus
 
     played.reset()
     return PcieFunction(partial(on_bus, played))

@@ -48,7 +48,7 @@ SIDES: dict[str, tuple[str, dict[str, Any], float]] = {
 @cache
 def _held_back() -> Any:
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import ChipPlayer, design
+    from darwinn_rtl.chip.player import ChipPlayer, design
 
     return ChipPlayer(1, design(stalls=True), stall_seed=1)
 

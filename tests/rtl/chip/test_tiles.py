@@ -143,7 +143,7 @@ def test_rows_wait_on_the_ring_for_tiles_that_are_late() -> None:
     The guards would allow it: programs rely on a row being spread before the next one comes.
     """
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import ChipPlayer
+    from darwinn_rtl.chip.player import ChipPlayer
 
     random = np.random.default_rng(5)
     words, delays = 16, random.integers(1, 1000, chip.TILES).tolist()
@@ -167,7 +167,7 @@ def test_rows_wait_on_the_ring_for_tiles_that_are_late() -> None:
 def test_rows_come_back_over_the_mesh_and_the_ring(link: str, rounds: int) -> None:
     """Each row arrives where torus and targets lead, in the RTL and in the model's engine."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.player import ChipPlayer
+    from darwinn_rtl.chip.player import ChipPlayer
 
     for seed in range(rounds):
         random = np.random.default_rng([seed, list(slow.DIRECTIONS).index(link)])

@@ -108,7 +108,7 @@ def check_program(operations: list[Operation], *, halt: int = HALT) -> None:
 
 def cycles_of(source: Source) -> list[tuple[str, int, int]]:
     """Name, cycles of the RTL, and predicted ones, of the executables of a compiled model."""
-    from darwinn_testbench.rtl.chip.engine import RtlAccelerator
+    from darwinn_rtl.chip.engine import RtlAccelerator
 
     (model,) = open_models(source)
     session = Session(model, device=Device(accelerator=RtlAccelerator()))

@@ -23,7 +23,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "rtl-own-test.md"
 
 def played(compiled: Path, inferences: int) -> dict[str, list[object]]:
     """Cycles and outputs of parameter caching and of inferences, by the fast player."""
-    from darwinn_testbench.rtl.chip.engine import RtlAccelerator
+    from darwinn_rtl.chip.engine import RtlAccelerator
 
     (model,) = open_models(compiled)
     random, accelerator = Random(SEED), RtlAccelerator(seed=SEED)
@@ -43,7 +43,7 @@ def played(compiled: Path, inferences: int) -> dict[str, list[object]]:
 def check(compiled: Path, inferences: int, work: Path) -> None:
     """Run a model through the environment and by the player, from the same seed."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.environment import DESIGN
+    from darwinn_rtl.chip.environment import DESIGN
 
     results = work / "results.json"
     variables = {MODEL: compiled, RESULTS: results, INFERENCES: inferences}
@@ -81,7 +81,7 @@ def test_real_models_run_as_on_the_player(name: str, corpus: Path, tmp_path: Pat
 def small(test: str, seed: int, work: Path, **variables: object) -> None:
     """A test of the environment with a network of two small layers."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.environment import DESIGN
+    from darwinn_rtl.chip.environment import DESIGN
 
     network = random_dense((24, 20, 12), seed)
     model = work / "small_edgetpu.tflite"
@@ -102,7 +102,7 @@ def test_parts_are_replaced_by_the_factory(tmp_path: Path) -> None:
 def test_the_test_in_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a sequence and a checker of its own, as docs/rtl-own-test.md has it."""
     require_toolchain()
-    from darwinn_testbench.rtl.chip.environment import DESIGN
+    from darwinn_rtl.chip.environment import DESIGN
 
     chapter = PAGE.read_text().partition("## With pyuvm\n")[2].partition("\n#")[0]
     test, how = re.findall(r"```python\n(.*?)```", chapter, re.DOTALL)

@@ -7,13 +7,13 @@ from random import Random
 
 import cocotb
 import pyuvm
+from darwinn_rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Window
+from darwinn_rtl.dma.environment import DmaEnvironment, DmaTest
+from darwinn_rtl.dma.monitors import DmaEvent, Raised
+from darwinn_rtl.dma.programs import MEMORY_BYTES, DescriptorProgram, Pressure
+from darwinn_rtl.dma.stream_agent import Beat
+from darwinn_rtl.environment import Subscriber
 from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Window
-from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
-from darwinn_testbench.rtl.dma.monitors import DmaEvent, Raised
-from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES, DescriptorProgram, Pressure
-from darwinn_testbench.rtl.dma.stream_agent import Beat
-from darwinn_testbench.rtl.environment import Subscriber
 from instruction_queue import CHUNKS, GOOD, RING_PLACE, WINDOW, Queue
 
 READS = range(RING_PLACE)

@@ -7,16 +7,16 @@ from typing import Any
 
 import cocotb
 import pyuvm
-from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Window
-from darwinn_testbench.rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
-from darwinn_testbench.rtl.dma.programs import (
+from darwinn_rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Window
+from darwinn_rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
+from darwinn_rtl.dma.programs import (
     GUARD_BYTES,
     MEMORY_BYTES,
     DescriptorProgram,
     Pressure,
     ProgramGenerator,
 )
+from darwinn_sim.isa.codes import DescriptorTag
 
 WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 HEAVY = Pressure(0.6, 0.6, 0.6, 0.2)

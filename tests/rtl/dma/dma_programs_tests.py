@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 import pyuvm
-from darwinn_testbench.rtl.coverage_report import keep_bins
-from darwinn_testbench.rtl.dma import coverage
-from darwinn_testbench.rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
-from darwinn_testbench.rtl.dma.programs import ProgramGenerator
+from darwinn_rtl.coverage_report import keep_bins
+from darwinn_rtl.dma import coverage
+from darwinn_rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
+from darwinn_rtl.dma.programs import ProgramGenerator
 
 CLOSING_TRANSFERS = 12
 """Transfers in a program that is made for bins that no random program has hit."""

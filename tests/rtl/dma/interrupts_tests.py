@@ -9,11 +9,11 @@ from typing import Any
 import cocotb
 import pyuvm
 from cocotb.triggers import RisingEdge
+from darwinn_rtl.dma.descriptor_model import Descriptor, Window
+from darwinn_rtl.dma.environment import DmaEnvironment, DmaTest, IssueDescriptors
+from darwinn_rtl.dma.programs import GUARD_BYTES, MEMORY_BYTES, DescriptorProgram
 from darwinn_sim.host.registers import register
 from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, Window
-from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest, IssueDescriptors
-from darwinn_testbench.rtl.dma.programs import GUARD_BYTES, MEMORY_BYTES, DescriptorProgram
 
 WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 QUEUE_LINE = 0x10

@@ -8,8 +8,8 @@ from typing import Any
 
 import cocotb
 from cocotb.triggers import RisingEdge
+from darwinn_rtl.bench import Bench
 from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl.bench import Bench
 
 LIMIT = 400
 """Cycles after which whoever takes something has no more room."""

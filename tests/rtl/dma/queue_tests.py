@@ -10,12 +10,12 @@ import cocotb
 import pyuvm
 from cocotb.task import Task
 from cocotb.triggers import Combine, RisingEdge
+from darwinn_rtl.dma.descriptor_model import Descriptor
+from darwinn_rtl.dma.environment import DmaEnvironment, DmaTest, IssueDescriptors
+from darwinn_rtl.dma.programs import MEMORY_BYTES
 from darwinn_sim.host.memory import PAGE_BYTES
 from darwinn_sim.host.registers import register
 from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor
-from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest, IssueDescriptors
-from darwinn_testbench.rtl.dma.programs import MEMORY_BYTES
 from instruction_queue import (
     CHUNKS,
     ENABLE,

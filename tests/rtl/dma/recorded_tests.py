@@ -9,8 +9,8 @@ from pathlib import Path
 import cocotb
 import pyuvm
 from cocotb.triggers import RisingEdge
-from darwinn_testbench.rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
-from darwinn_testbench.rtl.dma.programs import ProgramGenerator
+from darwinn_rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
+from darwinn_rtl.dma.programs import ProgramGenerator
 from second_simulator import INPUTS, OUTPUTS, ports
 
 

@@ -7,10 +7,10 @@ from itertools import combinations, product
 import cocotb
 import pyuvm
 from cocotb.triggers import Combine, with_timeout
+from darwinn_rtl.dma.environment import DmaEnvironment, DmaTest
+from darwinn_rtl.dma.register_agent import RegisterAccess
+from darwinn_rtl.registers_rdl import fields_of, is_constant
 from darwinn_sim.host.registers import Access, Register, register
-from darwinn_testbench.rtl.dma.environment import DmaEnvironment, DmaTest
-from darwinn_testbench.rtl.dma.register_agent import RegisterAccess
-from darwinn_testbench.rtl.registers_rdl import fields_of, is_constant
 
 LONGEST_NS = 400
 """Bound of the wait for a few accesses."""

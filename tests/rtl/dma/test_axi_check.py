@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from darwinn_testbench.rtl.axi_rules import RULES, Rule, updated
+from darwinn_rtl.axi_rules import RULES, Rule, updated
 from harness_runs import require_toolchain
 
 Cycle = dict[str, int]
@@ -41,7 +41,7 @@ OUTSTANDING = 4
 
 @cache
 def _bench() -> ctypes.CDLL:
-    from darwinn_testbench.rtl.build import Design, library
+    from darwinn_rtl.build import Design, library
 
     opened = ctypes.CDLL(str(library(Design("axi_bench", c_sources=("axi_bench.cpp",)))))
     opened.axi_bench_run.restype = ctypes.c_char_p

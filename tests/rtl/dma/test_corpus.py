@@ -12,7 +12,7 @@ from harness_runs import require_toolchain
 
 def perform(paths: list[Path], work: Path) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.dma.runs import HEADING, run_files, table_row
+    from darwinn_rtl.dma.runs import HEADING, run_files, table_row
 
     runs = run_files(paths, work)
     print("\n".join([HEADING, *map(table_row, runs)]))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl.dma.descriptor_model import (
+from darwinn_rtl.dma.descriptor_model import (
     Descriptor,
     DescriptorModel,
     Outcome,
     Window,
 )
-from darwinn_testbench.rtl.dma.programs import (
+from darwinn_rtl.dma.programs import (
     GUARD_BYTES,
     MEMORY_BYTES,
     ProgramGenerator,
     alignment,
     size_class,
 )
+from darwinn_sim.isa.codes import DescriptorTag
 
 WINDOW = Window(1 << 63, 64)
 

@@ -23,7 +23,7 @@ TOLD = (
 
 def test_every_port_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.build import ARGUMENT_VARIABLE, SimulationFailed
+    from darwinn_rtl.build import ARGUMENT_VARIABLE, SimulationFailed
 
     # Else the first of them would be the last.
     monkeypatch.setenv(ARGUMENT_VARIABLE, "+verilator+error+limit+10000")

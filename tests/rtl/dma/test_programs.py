@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.rtl.harness import HarnessDescription
+from darwinn_rtl.harness import HarnessDescription
 from harness_runs import design, require_toolchain, run
 from nightly import nightly_seed, note
 
@@ -32,7 +32,7 @@ def perform(
     test: str = "random_programs",
 ) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.dma.runs import workload_design
+    from darwinn_rtl.dma.runs import workload_design
 
     run(
         workload_design(harness),
@@ -102,7 +102,7 @@ def test_a_thousand_programs_over_all_of_memory(seed: int, tmp_path: Path) -> No
 def perform_unruly(data_bytes: int, programs: int, seed: int, work: Path) -> None:
     """Random programs on a memory that does whatever AXI4 lets it."""
     require_toolchain()
-    from darwinn_testbench.rtl.dma.runs import workload_design
+    from darwinn_rtl.dma.runs import workload_design
 
     run(
         workload_design(HarnessDescription(data_bytes=data_bytes), unruly=True),

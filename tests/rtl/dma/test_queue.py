@@ -105,8 +105,8 @@ identifiers."""
 @pytest.mark.nightly
 def test_answers_that_are_matched_by_their_order_are_noticed() -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.build import build_root, locked
-    from darwinn_testbench.rtl.source_files import SOURCES_VARIABLE, source_folder
+    from darwinn_rtl.build import build_root, locked
+    from darwinn_rtl.source_files import SOURCES_VARIABLE, source_folder
 
     copy = build_root() / "answers-in-order"
     with locked(build_root() / "answers-in-order-lock"):

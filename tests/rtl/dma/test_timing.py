@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from darwinn_testbench.rtl.dma.timing import Channel, DmaStep, predict
+from darwinn_rtl.dma.timing import Channel, DmaStep, predict
 
 
 def test_a_word_is_read() -> None:

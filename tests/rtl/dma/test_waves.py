@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from darwinn_rtl.dma.timing import DmaStep, predict
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.report import Verdict
-from darwinn_testbench.rtl.dma.timing import DmaStep, predict
 from harness_runs import require_toolchain
 
 WORD_BYTES = 8
@@ -22,7 +22,7 @@ PS_PER_NS = 1000
 
 def test_changes_of_a_read_and_an_interrupt() -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.dma.waves import changes
+    from darwinn_rtl.dma.waves import changes
 
     steps = [DmaStep(0, 0, 8), DmaStep(4)]
     found = list(changes(steps, predict(steps, output_bytes=0)))
@@ -57,12 +57,12 @@ def first_cycle(rtl: dict[str, Any], scope: str, period_ps: int) -> int:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_both_sides_are_equal(seed: int, tmp_path: Path) -> None:
     require_toolchain(waves=True)
-    from darwinn_testbench.rtl.bench import PERIOD_NS
-    from darwinn_testbench.rtl.dma.programs import Pressure, ProgramGenerator
-    from darwinn_testbench.rtl.dma.runs import HARNESS
-    from darwinn_testbench.rtl.dma.waves import SCOPE, SIGNALS, write_waves
-    from darwinn_testbench.rtl.dma.workload import workload_of
-    from darwinn_testbench.rtl.dma.workload_check import predicted
+    from darwinn_rtl.bench import PERIOD_NS
+    from darwinn_rtl.dma.programs import Pressure, ProgramGenerator
+    from darwinn_rtl.dma.runs import HARNESS
+    from darwinn_rtl.dma.waves import SCOPE, SIGNALS, write_waves
+    from darwinn_rtl.dma.workload import workload_of
+    from darwinn_rtl.dma.workload_check import predicted
 
     pressure = Pressure(0.3, 0.3, 0.3) if seed % 2 else Pressure()
     program = ProgramGenerator(Random(seed), WORD_BYTES, 16).program(longest=40, pressure=pressure)

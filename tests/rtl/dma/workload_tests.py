@@ -13,12 +13,11 @@ from unittest.mock import patch
 
 import cocotb
 import numpy as np
-from darwinn_sim.isa.codes import DescriptorTag
-from darwinn_testbench.rtl.bench import WaitTimeout
-from darwinn_testbench.rtl.dma import workload_bench
-from darwinn_testbench.rtl.dma.descriptor_model import Descriptor, Window
-from darwinn_testbench.rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
-from darwinn_testbench.rtl.dma.far_programs import (
+from darwinn_rtl.bench import WaitTimeout
+from darwinn_rtl.dma import workload_bench
+from darwinn_rtl.dma.descriptor_model import Descriptor, Window
+from darwinn_rtl.dma.environment import CYCLES_PER_DESCRIPTOR, MAX_BURST, STATUS_REGISTERS
+from darwinn_rtl.dma.far_programs import (
     BEFORE_A_FENCE,
     TAGS,
     endless_workload,
@@ -30,19 +29,20 @@ from darwinn_testbench.rtl.dma.far_programs import (
     transfer_of,
     window_workload,
 )
-from darwinn_testbench.rtl.dma.programs import DescriptorProgram, ProgramGenerator
-from darwinn_testbench.rtl.dma.timing import Channel
-from darwinn_testbench.rtl.dma.workload import (
+from darwinn_rtl.dma.programs import DescriptorProgram, ProgramGenerator
+from darwinn_rtl.dma.timing import Channel
+from darwinn_rtl.dma.workload import (
     DEFAULT_WINDOW,
     STALL_CYCLES,
     Workload,
     performed_by_model,
     workload_of,
 )
-from darwinn_testbench.rtl.dma.workload_bench import WorkloadBench
-from darwinn_testbench.rtl.dma.workload_check import check_bytes, check_timing
-from darwinn_testbench.rtl.dma.workload_player import WorkloadPlayer
-from darwinn_testbench.rtl.harness import HarnessDescription
+from darwinn_rtl.dma.workload_bench import WorkloadBench
+from darwinn_rtl.dma.workload_check import check_bytes, check_timing
+from darwinn_rtl.dma.workload_player import WorkloadPlayer
+from darwinn_rtl.harness import HarnessDescription
+from darwinn_sim.isa.codes import DescriptorTag
 
 CHANNELS = ("AR", "R", "AW", "W", "B")
 

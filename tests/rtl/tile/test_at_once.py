@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from darwinn_rtl.tile.bench import LINKS, RingRow
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_testbench.rtl.tile.bench import LINKS, RingRow
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, tensor_unit, wide_to_narrow
 from slow_model.memory import Core
 from stimulus import Walk, line, nothing

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_rtl.tile.bench import LINKS, RingRow, TileBench
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import build
-from darwinn_testbench.rtl.tile.bench import LINKS, RingRow, TileBench
 from hypothesis import strategies as st
 from nightly import check_cases, nightly_too
 from stimulus import Walk

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from darwinn_rtl.tile.bench import LINKS, RingRow, TileFailure
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_testbench.rtl.tile.bench import LINKS, RingRow, TileFailure
 from exact_waits import exact_waits
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
 from slow_model.memory import Core

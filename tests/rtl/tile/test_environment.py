@@ -11,7 +11,7 @@ from harness_runs import require_toolchain, run
 @pytest.mark.nightly
 def test_rows_words_and_flags_are_those_of_the_model(tmp_path: Path) -> None:
     require_toolchain()
-    from darwinn_testbench.rtl.build import Design
+    from darwinn_rtl.build import Design
 
     tile = Design("tile")
     run(tile, "tile_tests", "RowsThroughTheTile", tmp_path, seed=1)

@@ -51,7 +51,7 @@ def _instruction(name: str, flag: int, slot: int, side: int, awaited: int) -> di
 
 def _send_rows(tile: Any, name: str, count: int) -> None:
     """What ring consumers take."""
-    from darwinn_testbench.rtl.tile.bench import RingRow
+    from darwinn_rtl.tile.bench import RingRow
 
     for _ in range(count if name.startswith("RingConsumer") else 0):
         tile.send_row(RingRow((1,) * chip.ROW_WORDS, channel=int(name.endswith("B"))))

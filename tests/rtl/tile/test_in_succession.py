@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_rtl.tile.bench import RingRow
 from darwinn_sim.isa.codes import TileFlag
-from darwinn_testbench.rtl.tile.bench import RingRow
 from hypothesis import strategies as st
 from nightly import check_cases, nightly_too
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, tensor_unit, wide_to_narrow

@@ -7,9 +7,9 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from darwinn_rtl.tile.bench import RingRow
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import build
-from darwinn_testbench.rtl.tile.bench import RingRow
 from stimulus import Walk, line
 from tile_runs import rtl_tile
 

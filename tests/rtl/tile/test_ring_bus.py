@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from darwinn_rtl.tile.bench import RingRow
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
-from darwinn_testbench.rtl.tile.bench import RingRow
 from functional_coverage import Coverage
 from hypothesis import strategies as st
 from nightly import nightly_too

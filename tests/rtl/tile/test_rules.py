@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from darwinn_rtl.tile.bench import RingRow, TileFailure
 from darwinn_sim import chip
-from darwinn_testbench.rtl.tile.bench import RingRow, TileFailure
 from stimulus import line, nothing
 from tile_units import LIMIT, TileAndModel
 

@@ -39,7 +39,7 @@ def _tools() -> None:
 
 @cache
 def _rtl() -> ctypes.CDLL:
-    from darwinn_testbench.rtl.build import Design, library, simulation_argument
+    from darwinn_rtl.build import Design, library, simulation_argument
 
     opened = ctypes.CDLL(str(library(Design("arithmetic", c_sources=("arithmetic.cpp",)))))
     opened.arithmetic_open(simulation_argument().encode())

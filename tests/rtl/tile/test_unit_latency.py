@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from darwinn_rtl.tile.bench import RingRow
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_testbench.rtl.tile.bench import RingRow
 from stimulus import Walk
 from tile_runs import rtl_tile
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyuvm
+from darwinn_rtl.tile.bench import RingRow
+from darwinn_rtl.tile.environment import TileEnvironment, TileProgram, TileTest
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.table import BY_NAME
-from darwinn_testbench.rtl.tile.bench import RingRow
-from darwinn_testbench.rtl.tile.environment import TileEnvironment, TileProgram, TileTest
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, tensor_unit, wide_to_narrow
 from slow_model.memory import Core, Tile
 from stimulus import Walk, nothing

@@ -18,13 +18,13 @@ from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import digest_of, read_file
 from darwinn_formats.limits import Limits, limited
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite.graph import check_size
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.errors import SimulationError
 from darwinn_testbench.chip.inputs import TensorPort, random_inputs
 from darwinn_testbench.chip.preload import parse as parse_preload
 from darwinn_testbench.compiler import sample as write_samples
-from darwinn_testbench.errors import ModelError
-from darwinn_testbench.reference.tflite.graph import check_size
 from darwinn_testbench.request.inputs import InputKind
 
 LIMIT = 1 << 22

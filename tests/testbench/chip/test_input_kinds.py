@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn
 from darwinn_formats.darwinn import Executable, ExecutableType
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.chip.input_kinds import draw
 from darwinn_testbench.chip.inputs import SEED_STEP, TensorPort, origin_of, random_inputs
 from darwinn_testbench.chip.model import open_models
@@ -24,7 +25,6 @@ from darwinn_testbench.comparison.expectation import References
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, random_dense, sample, uncompiled
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.request.inputs import InputKind
 from hypothesis import given

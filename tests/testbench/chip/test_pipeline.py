@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_formats.darwinn import CompiledModel, Executable, Layer
+from darwinn_reference.arrays import AnyArray
 from darwinn_sim.accelerator import RunResult
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
@@ -15,7 +16,6 @@ from darwinn_testbench.chip.model import BoundLayer, BoundModel
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 import pytest
 from darwinn_formats import darwinn
+from darwinn_reference.arrays import AnyArray
 from darwinn_sim.machine.examine import StopPoint, Tap
 from darwinn_testbench.chip import ahead
 from darwinn_testbench.chip.ahead import Lifted
@@ -19,7 +20,6 @@ from darwinn_testbench.chip.session import Session
 from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 
 MANY = 40
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_testbench import Interpreter, Session, open_models
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.cli.application import run_command_line
@@ -15,7 +16,6 @@ from darwinn_testbench.comparison.sides import TfliteProgram
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import Exact
-from darwinn_testbench.reference.tflite.litert import LiteRtReference
 from darwinn_testbench.report import Verdict
 from whole_models import STATE, stateful_expected, stateful_model, stateful_network
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from corpus_models import path_of
 from darwinn_formats import flatbuffer, tflite
+from darwinn_formats.errors import Unavailable
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_testbench import Interpreter
 from darwinn_testbench.chip import ahead
@@ -23,7 +24,7 @@ from darwinn_testbench.comparison.check import CHIP_ARITHMETIC, CPU_OPERATORS
 from darwinn_testbench.comparison.cpu_part import FROM_CHIP, FROM_ORACLE
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense, uncompiled
-from darwinn_testbench.errors import InputError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.view import view_layers
 from darwinn_testbench.policy import parse
 from darwinn_testbench.profile.report import make_report

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from darwinn_formats.extras import _EXTRAS
 from darwinn_testbench.compiler.files import sample
-from darwinn_testbench.extras import _EXTRAS
 from forks import Forks
 
 

@@ -48,9 +48,9 @@ def test_looking_at_a_file_loads_no_chip_and_no_references(command: str, tmp_pat
     )
     modules = loaded_by(command, str(stream))
     assert modules & HEAVY == set()
-    references = {name for name in modules if name.startswith("darwinn_testbench.reference.")}
-    light = ("graph", "observation", "protocol")
-    assert references <= {f"darwinn_testbench.reference.{name}" for name in light}
+    references = {name for name in modules if name.startswith("darwinn_reference.")}
+    light = ("arrays", "errors", "graph", "observation", "protocol")
+    assert references <= {f"darwinn_reference.{name}" for name in light}
 
 
 COMPARING = {

@@ -14,6 +14,13 @@ import numpy as np
 import pytest
 from darwinn_formats import tfrt
 from darwinn_formats.darwinn import dump
+from darwinn_formats.errors import ExecutionError
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.executorch.original import OriginalRuntime, unavailable
+from darwinn_reference.iree import IreeReference
+from darwinn_reference.protocol import Intermediate, Reference
+from darwinn_reference.tfrt import TfrtReference, dense
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import (
@@ -31,13 +38,7 @@ from darwinn_testbench.compiler import (
 )
 from darwinn_testbench.compiler.fixed_point import exact_factor
 from darwinn_testbench.compiler.network import Sample
-from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import parse
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
-from darwinn_testbench.reference.iree import IreeReference
-from darwinn_testbench.reference.protocol import Intermediate, Reference
-from darwinn_testbench.reference.tfrt import TfrtReference, dense
 from darwinn_testbench.report import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_formats.limits import Limits, limited
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Intermediate, Tap
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.first_difference import (
     BY_NAME,
@@ -22,9 +25,7 @@ from darwinn_testbench.comparison.first_difference import (
 )
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.policy import AnyArray, Exact, LsbBudget
-from darwinn_testbench.reference.protocol import Intermediate, Tap
+from darwinn_testbench.policy import Exact, LsbBudget
 from darwinn_testbench.report import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from darwinn_reference.protocol import Port
 from darwinn_testbench.comparison.conversion import convert, default_policy
 from darwinn_testbench.comparison.pairing import (
     Layout,
@@ -16,7 +17,6 @@ from darwinn_testbench.comparison.pairing import (
 )
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact
-from darwinn_testbench.reference.protocol import Port
 from hypothesis import given
 from hypothesis import strategies as st
 

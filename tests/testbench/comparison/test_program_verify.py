@@ -10,17 +10,18 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from darwinn_formats import flatbuffer
+from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.builder import ProgramBuilder
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.executorch.original import unavailable
+from darwinn_reference.iree import why_not
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.errors import ExecutionError, InputError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.run import run_program
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.executorch.original import unavailable
-from darwinn_testbench.reference.iree import why_not
 from darwinn_testbench.report import Verdict
 
 BEF = """func.func @double(%c: !tfrt.chain, %a: i32) -> (!tfrt.chain, i32) {

@@ -19,13 +19,14 @@ from darwinn_formats.darwinn import (
     dump,
     load,
 )
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite import rules
 from darwinn_sim.isa.codec import decode, encode
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.chip.dma_check import check_dma
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.errors import InputError, ModelError
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.policy import LsbBudget
-from darwinn_testbench.reference.tflite import rules
 from darwinn_testbench.report import Verdict
 
 NAMED = "mobilenet_v1_0.25_128_quant"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn, tflite
 from darwinn_formats.darwinn import ExecutableType, OutputLayer, Package
+from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_sim.isa.codec import decode, encode, unexplained_bits
 from darwinn_testbench.chip.dma_check import check_dma
 from darwinn_testbench.cli.application import run_command_line
@@ -26,7 +27,6 @@ from darwinn_testbench.compiler import (
     sample,
     uncompiled,
 )
-from darwinn_testbench.reference.tflite.litert import LiteRtReference
 from darwinn_testbench.report import Verdict
 from flatbuffers import flexbuffers
 from hypothesis import example, given, settings

@@ -11,11 +11,12 @@ from ai_edge_litert.interpreter import Interpreter as LiteRt
 from ai_edge_litert.interpreter import load_delegate
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
+from darwinn_reference.errors import ModelError
 from darwinn_sim.errors import Deadlock, SimulationError
 from darwinn_testbench import Interpreter
 from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense
 from darwinn_testbench.device.delegate import build
-from darwinn_testbench.errors import InputError, ModelError
+from darwinn_testbench.errors import InputError
 from sample_runs import change, expected, random_input, set_field
 from whole_models import segments, whole_model
 

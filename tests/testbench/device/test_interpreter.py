@@ -13,6 +13,7 @@ from ai_edge_litert import interpreter as litert
 from corpus_models import path_of
 from darwinn_formats import darwinn
 from darwinn_formats.errors import FormatError
+from darwinn_reference.errors import ModelError
 from darwinn_testbench import Interpreter
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.session import Device
@@ -25,7 +26,7 @@ from darwinn_testbench.compiler import (
     uncompiled,
 )
 from darwinn_testbench.compiler.network import DenseNetwork
-from darwinn_testbench.errors import InputError, ModelError
+from darwinn_testbench.errors import InputError
 from sample_runs import expected, random_input
 from whole_models import random_floats, segments, whole_expected, whole_model
 

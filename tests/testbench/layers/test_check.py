@@ -11,6 +11,7 @@ from typing import Any
 import junitparser
 import numpy as np
 import pytest
+from darwinn_reference.tflite.graph import Network, Operator, TensorValues
 from darwinn_sim.machine import layers, observer
 from darwinn_sim.machine.examine import Tap, TappedBytes
 from darwinn_sim.units import observation
@@ -22,7 +23,6 @@ from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import find_candidates, layer_taps
 from darwinn_testbench.layers.check import Finding, LayerCheck, TensorRow
-from darwinn_testbench.reference.tflite.graph import Network, Operator, TensorValues
 from darwinn_testbench.report import Verdict, to_junit
 from layer_programs import layer, one_pass_words, program, spread
 from one_operator import Array, tensor

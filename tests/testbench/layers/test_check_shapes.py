@@ -8,13 +8,13 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator, TensorValues
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import Tap, TappedBytes
 from darwinn_testbench.layers.candidates import find_candidates
 from darwinn_testbench.layers.check import Finding, LayerCheck, TensorRow
 from darwinn_testbench.layers.localise import localise_layers
 from darwinn_testbench.layers.results import image_shape
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator, TensorValues
 from hypothesis import given
 from hypothesis import strategies as st
 from layer_programs import layer, one_pass_words, program, spread

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 from darwinn_formats import darwinn
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite import chip_arithmetic, litert
+from darwinn_reference.tflite.graph import Network, Operator
+from darwinn_reference.tflite.rules import rule_of
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import uncompiled
 from darwinn_testbench.compiler.network import random_dense
 from darwinn_testbench.compiler.package import compile_network
-from darwinn_testbench.errors import ModelError
 from darwinn_testbench.layers.check import Finding
-from darwinn_testbench.reference.tflite import chip_arithmetic, litert
-from darwinn_testbench.reference.tflite.graph import Network, Operator
-from darwinn_testbench.reference.tflite.rules import rule_of
 from darwinn_testbench.report import Report, Verdict
 from faulty_networks import INPUT, LAYERS, NETWORK, with_wrong_weights
 

@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 from darwinn_formats import darwinn, tflite
 from darwinn_formats.darwinn import dump
+from darwinn_reference.tflite.factors import addition_weights, conversion_factor
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator, network
+from darwinn_reference.tflite.output_stage import clip_bounds
 from darwinn_sim.analysis import provenance
 from darwinn_testbench.chip.disassembly import disassemble
 from darwinn_testbench.cli.application import run_command_line
@@ -28,9 +31,6 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import draw, nodes
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import view_layers
-from darwinn_testbench.reference.tflite.factors import addition_weights, conversion_factor
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator, network
-from darwinn_testbench.reference.tflite.output_stage import clip_bounds
 from darwinn_testbench.report import Report
 
 SIGN_BIT = 0x80

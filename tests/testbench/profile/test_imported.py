@@ -17,15 +17,15 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.executorch.builder import ProgramBuilder
 from darwinn_formats.executorch.etdump import Dump, Event, ProfileEvent, RunData, load_dump
 from darwinn_formats.executorch.etrecord import load_record
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.executorch.original import unavailable
+from darwinn_reference.protocol import Datum
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile import original
 from darwinn_testbench.profile.imported import import_times
 from darwinn_testbench.profile.operator_graph import operator_nodes
 from darwinn_testbench.profile.operator_tables import operators_csv
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.executorch.original import unavailable
-from darwinn_testbench.reference.protocol import Datum
 from darwinn_testbench.report import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from darwinn_reference.tfrt import parts_of
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.reference.tfrt import parts_of
 
 PARTS = """func.func @first() -> i32 {
   // expected-error @+1 {{has 0 operands, but enclosing function returns 1}}

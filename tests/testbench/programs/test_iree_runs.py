@@ -7,13 +7,13 @@ from pathlib import Path
 import iree_modules
 import numpy as np
 import pytest
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.iree import IreeReference, why_not
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.errors import Unsupported
 from darwinn_testbench.programs import iree
 from darwinn_testbench.programs.run import run_program
-from darwinn_testbench.reference.iree import IreeReference, why_not
 
 OPEN = "sync func @f(%x: tensor<?x4xi8>) -> (%y: tensor<?x4xi8>)"
 ELF = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\x3e\0" + bytes(44)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import ExecutionError, FormatError
 from darwinn_formats.files import Content
 from darwinn_formats.limits import Limits, limited
+from darwinn_reference.errors import ModelError
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.codec import DecodeError
 from darwinn_testbench.chip.execution import run
@@ -21,7 +22,7 @@ from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.compiler.natives import NATIVES
-from darwinn_testbench.errors import ExecutionError, InputError, ModelError
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.run import run_program
 
 CHANGES = 300

@@ -9,16 +9,16 @@ import iree_modules
 import numpy as np
 import pytest
 from darwinn_formats import tfrt
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.iree import IreeReference
+from darwinn_reference.iree.seeing import operation_of
+from darwinn_reference.tfrt import TfrtReference
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import NATIVES, sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.operators import profile_operators
 from darwinn_testbench.programs.operators import OperatorRow, view_operators
 from darwinn_testbench.programs.recorder import Recorder
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.iree import IreeReference
-from darwinn_testbench.reference.iree.seeing import operation_of
-from darwinn_testbench.reference.tfrt import TfrtReference
 from darwinn_testbench.report import Report, Verdict
 
 FLOW = """

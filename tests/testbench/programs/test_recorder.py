@@ -7,9 +7,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import pytest
+from darwinn_reference.observation import Operator, Place
 from darwinn_testbench.programs import recorder as recorded
 from darwinn_testbench.programs.recorder import Recorder
-from darwinn_testbench.reference.observation import Operator, Place
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from darwinn_reference.tflite.graph import Network, NetworkTensor
 from darwinn_testbench.proof.terms import NoTerms
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_operator import byte_types

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import slow_forms as slow
+from darwinn_reference.tflite.graph import Network, NetworkTensor
 from darwinn_sim.kernel.field import random_elements
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.numbering import kernels
 from darwinn_testbench.proof.difference import Results
 from darwinn_testbench.proof.terms import Elements, NoTerms, StageTerms
 from darwinn_testbench.proof.unsigned import unsigned
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor
 from one_operator import single, tensor
 from operator_numbers import assert_same_classes, numbers_of
 

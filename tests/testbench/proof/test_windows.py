@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_testbench.proof.windows import LAYERS, windows
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
 from numpy.typing import NDArray
 
 CONVOLUTION, DEPTHWISE, DENSE = LAYERS

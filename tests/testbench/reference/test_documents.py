@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.reference.documents import PAGES, main, outdated
+from darwinn_reference.documents import PAGES, main, outdated
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 

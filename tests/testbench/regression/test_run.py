@@ -18,10 +18,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import FormatError, Unavailable
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
-from darwinn_testbench.errors import InputError, Unavailable
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression import cluster, manifest, pool, program, task
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.manifest import Case
@@ -195,7 +195,7 @@ def test_another_program_does_all_tasks_again(
     assert key() == keys[0]
     (tmp_path / "rtl" / "tile.sv").write_text("module tile;  endmodule\n")
     keys.append(key())
-    for name in ("darwinn_sim", "darwinn_formats"):
+    for name in ("darwinn_sim", "darwinn_formats", "darwinn_reference", "darwinn_rtl"):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(getattr(program, name), "__file__", str(tmp_path / name / "a.py"))
         keys.append(key())

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 
 from darwinn_formats.darwinn import CompiledModel, DarwinnFile, load_operator, pair
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import ModelError
 
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.model import BoundTensor, bind_model
 from darwinn_testbench.chip.operators.custom_operator import PlacedOperator
 from darwinn_testbench.chip.session import Device, Inference, Session
-from darwinn_testbench.errors import InputError, ModelError
-from darwinn_testbench.policy import AnyArray
+from darwinn_testbench.errors import InputError
 
 
 class ChipOperator:

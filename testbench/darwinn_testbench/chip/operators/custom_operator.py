@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from darwinn_formats.flatbuffer import Span
+from darwinn_reference.arrays import AnyArray
 
 from darwinn_testbench.chip.inputs import TensorPort
-from darwinn_testbench.policy import AnyArray
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,15 @@ from itertools import groupby
 import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.errors import FormatError
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite.graph import check_size
+from darwinn_reference.tflite.litert import LiteRtProcess, with_operators
 
 from darwinn_testbench.chip.model import initial_value, port_of
 from darwinn_testbench.chip.operators.custom_operator import CustomOperator, PlacedOperator
 from darwinn_testbench.chip.operators.kinds import NAMES, OnChip, make
-from darwinn_testbench.errors import InputError, ModelError
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.tflite.graph import check_size
-from darwinn_testbench.reference.tflite.litert import LiteRtProcess, with_operators
+from darwinn_testbench.errors import InputError
 
 Values = dict[int, AnyArray]
 """Tensors by index."""

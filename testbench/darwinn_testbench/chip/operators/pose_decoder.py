@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 from darwinn_formats.errors import FormatError
 from darwinn_formats.flatbuffer import Budget, flexbuffer
+from darwinn_reference.arrays import AnyArray
 
 from darwinn_testbench.chip.inputs import TensorPort
 from darwinn_testbench.chip.operators.custom_operator import PlacedOperator
 from darwinn_testbench.chip.operators.poses import JOINTS, KEYPOINTS, decode_masks, decode_poses
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import AnyArray
 
 POSE_DECODER = "PosenetDecoderOp"
 """Name of the operator."""

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from darwinn_formats.errors import Unavailable
 from darwinn_sim.pcie.function import PcieFunction
 
 from darwinn_testbench.device import native, wire
@@ -14,7 +15,6 @@ from darwinn_testbench.device.command import found_first, status_of
 from darwinn_testbench.device.pcie import messages
 from darwinn_testbench.device.pcie.server import Device, Server
 from darwinn_testbench.device.sockets import private_folder
-from darwinn_testbench.errors import Unavailable
 
 _SOURCES = Path(__file__).parent / "shim"
 _NAME = "apex.so"

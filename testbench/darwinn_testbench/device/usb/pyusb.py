@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
+from darwinn_formats.errors import Unavailable
 from darwinn_sim.usb import descriptors
 from darwinn_sim.usb.descriptors import Speed
 from darwinn_sim.usb.endpoints import Status, Transfer
@@ -27,7 +28,6 @@ from darwinn_sim.usb.requests import TO_HOST, Setup
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.log import Faults
 from darwinn_testbench.device.usb.port import BUS, PORT
-from darwinn_testbench.errors import Unavailable
 
 _DEVICE_FIELDS = (
     "bLength bDescriptorType bcdUSB bDeviceClass bDeviceSubClass bDeviceProtocol bMaxPacketSize0 "

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from apex_bench import Bench, bench_in
 from apex_script import build_client
+from darwinn_formats.errors import Unavailable
 from darwinn_testbench.device.pcie.wrapped import environment, shim
-from darwinn_testbench.errors import Unavailable
 
 
 @pytest.fixture

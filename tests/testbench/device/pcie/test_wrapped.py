@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from apex_script import Script
 from bus_chip import BusChip, program
+from darwinn_formats.errors import Unavailable
 from darwinn_sim.pcie.function import PcieFunction
 from darwinn_testbench.device import command
 from darwinn_testbench.device.pcie.wrapped import run_command
-from darwinn_testbench.errors import InputError, Unavailable
+from darwinn_testbench.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("library")
 

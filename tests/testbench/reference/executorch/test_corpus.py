@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from darwinn_formats import executorch
 from darwinn_formats.executorch import schema
+from darwinn_reference.executorch import ExecutorchReference, missing_operators
 from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.policy import NAMED, FloatTolerance, Policy
-from darwinn_testbench.reference.executorch import ExecutorchReference, missing_operators
 
 EXACT, FLOAT32 = NAMED["exact"], NAMED["float32"]
 

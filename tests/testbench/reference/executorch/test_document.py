@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from darwinn_testbench.reference.executorch import OPERATORS, REFUSED
-from darwinn_testbench.reference.executorch.document import coverage, operator_list
-from darwinn_testbench.reference.executorch.operators import LISTS, listed
+from darwinn_reference.executorch import OPERATORS, REFUSED
+from darwinn_reference.executorch.document import coverage, operator_list
+from darwinn_reference.executorch.operators import LISTS, listed
 
 
 def test_every_operator_is_listed_once() -> None:

@@ -11,19 +11,19 @@ import executorch_files as files
 import numpy as np
 import pytest
 from darwinn_formats import executorch
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import ExecutionError, FormatError
 from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.builder import MethodBuilder, ProgramBuilder, Value
-from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.executorch import (
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.executorch import (
     DelegateProgram,
     ExecutorchReference,
     TensorValue,
     interpreter,
 )
-from darwinn_testbench.reference.executorch.values import to_bfloat16
-from darwinn_testbench.reference.protocol import Intermediate, Reference
+from darwinn_reference.executorch.values import to_bfloat16
+from darwinn_reference.protocol import Intermediate, Reference
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays

@@ -14,11 +14,11 @@ from typing import Any
 import executorch_cases
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.executorch.builder import ProgramBuilder
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.reference.executorch import OPERATORS, ExecutorchReference
-from darwinn_testbench.reference.executorch.element_types import ONE_TYPE
-from darwinn_testbench.reference.executorch.kernels import quantised, windows
+from darwinn_reference.executorch import OPERATORS, ExecutorchReference
+from darwinn_reference.executorch.element_types import ONE_TYPE
+from darwinn_reference.executorch.kernels import quantised, windows
 from executorch_cases import Case, floats, integers
 from hypothesis import given
 from hypothesis import strategies as st

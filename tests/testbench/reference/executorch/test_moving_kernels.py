@@ -10,9 +10,9 @@ from typing import Any
 import executorch_cases
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.executorch.builder import ProgramBuilder
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.reference.executorch import OPERATORS, ExecutorchReference
+from darwinn_reference.executorch import OPERATORS, ExecutorchReference
 from executorch_cases import floats, integers
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_formats.executorch.builder import ProgramBuilder, Value
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.protocol import Intermediate
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.protocol import Intermediate
 from numpy.typing import NDArray
 
 Array = NDArray[Any]

@@ -9,13 +9,15 @@ from pathlib import Path
 import executorch_cases
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.executorch.element_types import ONE_TYPE
+from darwinn_reference.executorch.original import OriginalRuntime, unavailable
+from darwinn_reference.protocol import Datum, Port, Reference
 from darwinn_testbench.comparison.compare import compare
-from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.policy import NAMED, AnyArray, FloatTolerance, Policy
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.executorch.element_types import ONE_TYPE
-from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
-from darwinn_testbench.reference.protocol import Datum, Port, Reference
+from darwinn_testbench.policy import NAMED, FloatTolerance, Policy
 
 REASON = unavailable()
 needs_original = pytest.mark.skipif(bool(REASON), reason=REASON or "installed")

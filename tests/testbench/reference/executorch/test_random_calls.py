@@ -10,9 +10,9 @@ from typing import Any
 import nightly
 import numpy as np
 import pytest
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.executorch.original import OriginalRuntime, unavailable
+from darwinn_formats.errors import ExecutionError
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.executorch.original import OriginalRuntime, unavailable
 from executorch_calls import GROUPS, calls
 from executorch_cases import Case
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.reference.executorch import OPERATORS
-from darwinn_testbench.reference.executorch.kernels import windows
+from darwinn_reference.executorch import OPERATORS
+from darwinn_reference.executorch.kernels import windows
 from executorch_cases import floats, integers
 from hypothesis import given
 from hypothesis import strategies as st

@@ -11,15 +11,15 @@ import nightly
 import numpy as np
 import pytest
 from darwinn_formats import executorch
-from darwinn_formats.errors import FormatError
+from darwinn_formats.errors import ExecutionError, FormatError
 from darwinn_formats.executorch.xnnpack import schema
 from darwinn_formats.executorch.xnnpack.schema import NO_VALUE, Datatype
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.executorch import ExecutorchReference
+from darwinn_reference.executorch.original import unavailable
+from darwinn_reference.executorch.xnnpack import OPERATIONS
 from darwinn_testbench.comparison.compare import compare
-from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import NAMED
-from darwinn_testbench.reference.executorch import ExecutorchReference
-from darwinn_testbench.reference.executorch.original import unavailable
-from darwinn_testbench.reference.executorch.xnnpack import OPERATIONS
 from numpy.typing import NDArray
 from xnnpack_cases import NODES, Case, cases
 from xnnpack_expected import Originals, stored

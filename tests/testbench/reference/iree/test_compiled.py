@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.iree import load
 from darwinn_formats.iree.opcodes import BY_MNEMONIC, Field
 from darwinn_formats.limits import Limits, limited
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.reference.iree import IreeReference
-from darwinn_testbench.reference.iree.blocks import COVERED
-from darwinn_testbench.reference.iree.branches import LEAVES
-from darwinn_testbench.reference.iree.budget import Budget
-from darwinn_testbench.reference.iree.compiled import Ranges, Touched, code_of
-from darwinn_testbench.reference.iree.compiled.loops import MAXIMUM_INSTRUCTIONS
-from darwinn_testbench.reference.iree.machine import Machine
-from darwinn_testbench.reference.iree.memory import Buffer, VmList
-from darwinn_testbench.reference.iree.semantics import PURE
-from darwinn_testbench.reference.protocol import Intermediate
+from darwinn_reference.iree import IreeReference
+from darwinn_reference.iree.blocks import COVERED
+from darwinn_reference.iree.branches import LEAVES
+from darwinn_reference.iree.budget import Budget
+from darwinn_reference.iree.compiled import Ranges, Touched, code_of
+from darwinn_reference.iree.compiled.loops import MAXIMUM_INSTRUCTIONS
+from darwinn_reference.iree.machine import Machine
+from darwinn_reference.iree.memory import Buffer, VmList
+from darwinn_reference.iree.semantics import PURE
+from darwinn_reference.protocol import Intermediate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from iree_modules import IMPORT, FunctionSource, Source, imports, module, ref, rodata
@@ -355,9 +355,9 @@ def program(blocks: Sequence[tuple[Sequence[Source], Source]]) -> bytes:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darwinn_testbench.reference.iree.memory.MAXIMUM_ALLOCATION", 1 << 12)
-    monkeypatch.setattr("darwinn_testbench.reference.iree.effects.MAXIMUM_LIST", 16)
-    monkeypatch.setattr("darwinn_testbench.reference.iree.machine.MAXIMUM_CALLS", 8)
+    monkeypatch.setattr("darwinn_reference.iree.memory.MAXIMUM_ALLOCATION", 1 << 12)
+    monkeypatch.setattr("darwinn_reference.iree.effects.MAXIMUM_LIST", 16)
+    monkeypatch.setattr("darwinn_reference.iree.machine.MAXIMUM_CALLS", 8)
 
 
 @settings(

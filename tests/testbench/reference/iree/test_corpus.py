@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.iree import IreeReference, OriginalIree, why_not
+from darwinn_reference.protocol import Intermediate, Port, Reference
 from darwinn_testbench.comparison.compare import compare
-from darwinn_testbench.errors import ExecutionError, Unsupported
 from darwinn_testbench.policy import NAMED, Policy
-from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
-from darwinn_testbench.reference.protocol import Intermediate, Port, Reference
 
 EXACT, FLOAT32 = NAMED["exact"], NAMED["float32"]
 SECONDS = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darwinn_testbench.reference.iree import budget, machine, memory
+from darwinn_reference.iree import budget, machine, memory
 
 PAGE = Path(__file__).parents[4] / "docs" / "formats-iree.md"
 

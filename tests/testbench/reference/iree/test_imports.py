@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.iree import IMPORTS, hal, vmvx
-from darwinn_testbench.reference.iree.declaration import parse_declaration
-from darwinn_testbench.reference.iree.element_types import (
+from darwinn_formats.errors import ExecutionError
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.iree import IMPORTS, hal, vmvx
+from darwinn_reference.iree.declaration import parse_declaration
+from darwinn_reference.iree.element_types import (
     dtype_of,
     element_type_of,
     spelled_dtype,
 )
-from darwinn_testbench.reference.iree.memory import Buffer
-from darwinn_testbench.reference.protocol import Port
+from darwinn_reference.iree.memory import Buffer
+from darwinn_reference.protocol import Port
 
 DTYPES: dict[str, type[np.generic]] = {
     "f32": np.float32,

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.iree import IreeReference
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.iree import IreeReference
 from iree_modules import FunctionSource, Source, imports, module, ref, rodata
 
 MIX = "0iIfF_FfIi"

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.iree.opcodes import BY_MNEMONIC
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.policy import AnyArray
-from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
-from darwinn_testbench.reference.iree.semantics import PURE
-from darwinn_testbench.reference.protocol import Reference
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.iree import IreeReference, OriginalIree, why_not
+from darwinn_reference.iree.semantics import PURE
+from darwinn_reference.protocol import Reference
 from iree_modules import module, one_operation
 
 NAMES = [name for name in PURE if not name.endswith(".ref")]

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.iree import schema
-from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.iree import IreeReference, OriginalIree, why_not
-from darwinn_testbench.reference.iree.memory import MAXIMUM_ALLOCATION, allocate
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.iree import IreeReference, OriginalIree, why_not
+from darwinn_reference.iree.memory import MAXIMUM_ALLOCATION, allocate
 from iree_modules import IMPORT, FunctionSource, Source, imports, module, ref, rodata
 
 TABLES = {"rodata_segments": rodata(b"\x01\x02\x03\x80\xff\xff\xff\xff", b"text")}
@@ -258,7 +259,7 @@ def test_a_function_may_call_itself() -> None:
 
 
 def test_a_program_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darwinn_testbench.reference.iree.reference.MAXIMUM_BLOCKS", 1000)
+    monkeypatch.setattr("darwinn_reference.iree.reference.MAXIMUM_BLOCKS", 1000)
     reference = IreeReference(module([FUNCTION("f", "0v_v", ["start", ("br", ["start", []])])]))
     with pytest.raises(ExecutionError, match="more blocks than it may"):
         reference.run([])

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from darwinn_formats.errors import FormatError
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.reference.iree import IreeReference
-from darwinn_testbench.reference.protocol import Datum, Port
+from darwinn_formats.errors import ExecutionError, FormatError
+from darwinn_reference.iree import IreeReference
+from darwinn_reference.protocol import Datum, Port
 
 CHANGES = 700
 BLOCKS = 5_000
@@ -32,8 +31,8 @@ def datum_for(port: Port) -> Datum:
 def test_changed_modules_run_or_fail_with_a_reason(
     corpus: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("darwinn_testbench.reference.iree.reference.MAXIMUM_BLOCKS", BLOCKS)
-    monkeypatch.setattr("darwinn_testbench.reference.iree.memory.MAXIMUM_ALLOCATION", 1 << 20)
+    monkeypatch.setattr("darwinn_reference.iree.reference.MAXIMUM_BLOCKS", BLOCKS)
+    monkeypatch.setattr("darwinn_reference.iree.memory.MAXIMUM_ALLOCATION", 1 << 20)
     data = (corpus / "vmfb" / f"{name}.vmfb").read_bytes()
     chosen = random.Random(name)
     outcomes = {"ran": 0, "failed": 0, "refused": 0}

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.errors import ModelError
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.factors import addition_weights
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.rules import HOST, RULES
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.factors import addition_weights
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
+from darwinn_reference.tflite.rules import HOST, RULES
 from hypothesis import given
 from hypothesis import strategies as st
 from one_operator import (

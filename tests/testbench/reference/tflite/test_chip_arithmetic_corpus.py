@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from corpus_models import by_night
 from darwinn_formats import darwinn
+from darwinn_reference.tflite.call import CompilerChoices
+from darwinn_reference.tflite.coefficient_tables import compiler_choices
+from darwinn_reference.tflite.factors import addition_weights, conversion_factor
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
+from darwinn_reference.tflite.model import CpuModel
+from darwinn_reference.tflite.softmax import ROOT_ONE
 from darwinn_sim.isa.codec import decode
 from darwinn_testbench.comparison.compare import Comparison, compare
 from darwinn_testbench.policy import LITERT_LAYER, Exact, LsbBudget
-from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.coefficient_tables import compiler_choices
-from darwinn_testbench.reference.tflite.factors import addition_weights, conversion_factor
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor, Operator
-from darwinn_testbench.reference.tflite.model import CpuModel
-from darwinn_testbench.reference.tflite.softmax import ROOT_ONE
 from one_operator import Array, tensor
 
 MODELS = (

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor
-from darwinn_testbench.reference.tflite.output_stage import NotComputableError, summing_dtype
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor
+from darwinn_reference.tflite.output_stage import NotComputableError, summing_dtype
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import ABSENT, Network, NetworkTensor
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_operator import Array, f32, single, slow_factor, slow_output, tensor

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from darwinn_formats import tflite
 from darwinn_formats.tflite import BuiltinOperator as Name
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.graph import NetworkTensor
+from darwinn_reference.tflite.rules import RULES
 from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.policy import LITERT_LAYER
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import NetworkTensor
-from darwinn_testbench.reference.tflite.rules import RULES
 from hypothesis import given
 from hypothesis import strategies as st
 from one_operator import (

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_formats import darwinn
-from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.reference.tflite.call import CompilerChoices, SoftmaxFunctions
-from darwinn_testbench.reference.tflite.coefficient_tables import (
+from darwinn_reference.tflite.call import CompilerChoices, SoftmaxFunctions
+from darwinn_reference.tflite.coefficient_tables import (
     CoefficientTable,
     coefficient_tables,
     compiler_choices,
 )
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.report import Verdict
 from hypothesis import given
 from hypothesis import strategies as st

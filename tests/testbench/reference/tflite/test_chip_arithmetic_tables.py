@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 from darwinn_formats.darwinn import Executable, InstructionBitstream
+from darwinn_reference.tflite.call import CompilerChoices
+from darwinn_reference.tflite.coefficient_tables import CoefficientTable, compiler_choices
 from darwinn_sim.isa.codec import encode_operations
-from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.coefficient_tables import CoefficientTable, compiler_choices
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

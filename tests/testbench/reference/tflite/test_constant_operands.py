@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from darwinn_reference.tflite import constant_operands
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.reference.tflite import constant_operands
 from darwinn_testbench.report import Verdict
 from hypothesis import given
 from hypothesis import strategies as st

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from darwinn_formats.tflite import BuiltinOperator
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

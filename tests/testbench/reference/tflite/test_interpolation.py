@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from darwinn_formats import tflite
 from darwinn_formats.tflite import BuiltinOperator, ResizeBilinearOptions
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_testbench.compiler.network import Quantisation
 from darwinn_testbench.compiler.uncompiled import GraphWriter
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.litert import LiteRtReference
 from numpy.typing import NDArray
 from stimulus import Walk
 from unit_bench import Bench

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from darwinn_formats import flatbuffer, tflite
 from darwinn_formats.errors import FormatError
-from darwinn_testbench.errors import ModelError
-from darwinn_testbench.reference.tflite import litert
-from darwinn_testbench.reference.tflite.litert import LiteRtReference
-from darwinn_testbench.reference.tflite.litert_worker import Frame
+from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite import litert
+from darwinn_reference.tflite.litert import LiteRtReference
+from darwinn_reference.tflite.litert_worker import Frame
 
 
 def model(*operators: tuple[str, int, int], outputs: tuple[int, ...]) -> bytes:

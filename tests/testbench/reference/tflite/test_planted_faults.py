@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from darwinn_formats import tflite
 from darwinn_formats.tflite import BuiltinOperator as Name
-from darwinn_testbench.reference.tflite import call as calls
-from darwinn_testbench.reference.tflite import (
+from darwinn_reference.tflite import call as calls
+from darwinn_reference.tflite import (
     constant_operands,
     layers,
     moves,
@@ -26,9 +26,9 @@ from darwinn_testbench.reference.tflite import (
     resize,
     rules,
 )
-from darwinn_testbench.reference.tflite.call import Call
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.litert import LiteRtReference
+from darwinn_reference.tflite.call import Call
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.litert import LiteRtReference
 from litert_kinds import KINDS
 from one_operator import Array, f32, tensor
 from tiny_models import tiny_model

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from darwinn_testbench.reference.tflite.call import CompilerChoices
-from darwinn_testbench.reference.tflite.chip_arithmetic import ChipArithmetic
-from darwinn_testbench.reference.tflite.graph import Network, NetworkTensor
-from darwinn_testbench.reference.tflite.roundings import (
+from darwinn_reference.tflite.call import CompilerChoices
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.graph import Network, NetworkTensor
+from darwinn_reference.tflite.roundings import (
     ADDITION,
     CONSTANT_FACTOR,
     MEAN,

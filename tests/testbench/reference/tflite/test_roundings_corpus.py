@@ -11,16 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.reference.tflite import constant_operands
-from darwinn_testbench.reference.tflite.roundings import (
+from darwinn_reference.tflite import constant_operands
+from darwinn_reference.tflite.roundings import (
     ROUNDINGS,
     Field,
     Neighbour,
     Quantities,
     values,
 )
-from darwinn_testbench.reference.tflite.softmax import ROOT_ONE, SHARE_FACTOR
+from darwinn_reference.tflite.softmax import ROOT_ONE, SHARE_FACTOR
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.report import Verdict
 from one_operator import Array, tensor
 from rounding_evidence import Tally, compare_rules, held, of_the_same_calibration, twin

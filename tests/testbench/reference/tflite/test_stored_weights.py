@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_formats.darwinn import Executable
+from darwinn_reference.tflite.graph import Network
+from darwinn_reference.tflite.stored_weights import (
+    LayerShare,
+    layer_shares,
+    operators_between,
+)
+from darwinn_reference.tflite.stored_words import StoredWords
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.expectation import References
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.reference.tflite.graph import Network
-from darwinn_testbench.reference.tflite.stored_weights import (
-    LayerShare,
-    layer_shares,
-    operators_between,
-)
-from darwinn_testbench.reference.tflite.stored_words import StoredWords
 from darwinn_testbench.report import Verdict
 from one_operator import Array, single, tensor
 from other_weights import with_weights

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from darwinn_sim.machine.examine import Tap
-from darwinn_testbench.chip.inputs import random_inputs
-from darwinn_testbench.chip.model import BoundModel, open_models
-from darwinn_testbench.chip.session import Session
-from darwinn_testbench.reference.tflite.coefficient_tables import (
+from darwinn_reference.tflite.coefficient_tables import (
     coefficient_tables,
     compiler_choices,
 )
-from darwinn_testbench.reference.tflite.roundings import (
+from darwinn_reference.tflite.roundings import (
     UNIT_VECTOR,
     Field,
     Neighbour,
     Quantities,
     values,
 )
+from darwinn_sim.machine.examine import Tap
+from darwinn_testbench.chip.inputs import random_inputs
+from darwinn_testbench.chip.model import BoundModel, open_models
+from darwinn_testbench.chip.session import Session
 from one_operator import Array, compute, f32, single, tensor
 from rounding_evidence import held
 

@@ -8,8 +8,9 @@ import os
 import pytest
 from bef_run import file_of, run
 from darwinn_formats import tfrt
-from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.tfrt import (
+from darwinn_formats.errors import ExecutionError
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.tfrt import (
     Driver,
     Options,
     TfrtReference,

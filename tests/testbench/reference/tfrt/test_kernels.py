@@ -12,9 +12,9 @@ from bef_cases import CASES, Case
 from bef_flow_cases import FLOW
 from bef_run import body_lines, file_of, run
 from bef_tensor_cases import TENSORS
+from darwinn_formats.errors import ExecutionError
 from darwinn_formats.limits import Limits, limited
-from darwinn_testbench.errors import ExecutionError
-from darwinn_testbench.reference.tfrt import KERNELS, TfrtReference, document
+from darwinn_reference.tfrt import KERNELS, TfrtReference, document
 
 
 def text_of(operations: str) -> str:

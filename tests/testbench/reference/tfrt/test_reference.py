@@ -7,9 +7,10 @@ import io
 import numpy as np
 import pytest
 from darwinn_formats import tfrt
-from darwinn_testbench.errors import ExecutionError, Unsupported
-from darwinn_testbench.reference.protocol import Datum, Intermediate, Reference
-from darwinn_testbench.reference.tfrt import DenseHostTensor, KernelError, TfrtReference, dense
+from darwinn_formats.errors import ExecutionError
+from darwinn_reference.errors import Unsupported
+from darwinn_reference.protocol import Datum, Intermediate, Reference
+from darwinn_reference.tfrt import DenseHostTensor, KernelError, TfrtReference, dense
 
 QUANTISED = """
 func.func private @layer(!t.tensor) -> !t.tensor attributes {tfrt.native}

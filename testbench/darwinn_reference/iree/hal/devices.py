@@ -1,0 +1,42 @@
+"""The one device, and the fences that are passed before anyone waits."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Any
+
+from darwinn_reference.iree.hal.objects import HAL, Device, Opaque, text_of
+
+EXECUTABLE_FORMAT = "vmvx-bytecode-fb"
+"""The one format of executables that can be run."""
+DEVICE_IDENTIFIER = "local"
+
+_DEVICE = Device("device")
+_QUERIES = {"hal.device.id": DEVICE_IDENTIFIER, "hal.executable.format": EXECUTABLE_FORMAT}
+
+
+def _query(category: Any, key: Any) -> tuple[int, int]:
+    value = _QUERIES.get(text_of(category))
+    supported = int(value is not None and fnmatch.fnmatchcase(value, text_of(key)))
+    return supported, supported
+
+
+HAL.add_all(
+    {
+        "devices.count 0v_i": lambda: 1,
+        "devices.get 0i_r": lambda index: None if index else _DEVICE,
+        "ex.shared_device 0v_r": lambda: _DEVICE,
+        "device.query.i64 0rrr_iI device category key": _query,
+        "device.allocator 0r_r device": lambda: Opaque("allocator"),
+        "fence.create 0ri_r device flags": lambda: Opaque("fence"),
+        "fence.create 0rI_r device flags": lambda: Opaque("fence"),
+        "fence.join 0ICrD_r flags fences": lambda: Opaque("fence"),
+        # Everything is done when it is called: every fence is passed, and orders change nothing.
+        "fence.query 0r_i fence": lambda: 0,
+        "fence.await 0iICrD_i timeout flags fences": lambda: 0,
+        "fence.await 0iCrD_i timeout fences": lambda: 0,
+        "device.queue.barrier 0rIrrI_v device affinity wait signal flags": lambda: None,
+        "device.queue.flush 0rI_v device affinity": lambda: None,
+        "fence.signal 0r_v fence": lambda: None,
+    }
+)

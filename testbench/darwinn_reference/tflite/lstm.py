@@ -1,0 +1,158 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM as the compiler expresses it on the chip.
+
+A CPU interpreter keeps the gates' sums in 16 bits; the compiler quantises W x + b and R h each to
+8 bits with the scale of the output, where they saturate, so that the results differ by
+construction. The scales of the values between instructions are the compiler's own: those below
+give the scale field of every instruction of the public LSTM to the bit (docs/comparison.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.call import Call, Operand
+from darwinn_reference.tflite.factors import addition_weights, conversion_factor
+from darwinn_reference.tflite.graph import NetworkTensor
+from darwinn_reference.tflite.output_stage import (
+    INT32_MAXIMUM,
+    NotComputableError,
+    output_stage,
+    summing_dtype,
+)
+
+STATE_INPUTS = (18, 19)
+"""Inputs that hold the hidden and the cell state: variables that an inference updates."""
+
+_GATES = ("input", "forget", "candidate", "output")
+_FIRST_INPUT_WEIGHTS, _FIRST_RECURRENT_WEIGHTS, _FIRST_BIAS = 1, 5, 12
+_UNKNOWN_INPUTS = {
+    "peepholes": (9, 10, 11),
+    "projection": (16, 17),
+    "layer normalisation": (20, 21, 22, 23),
+}
+_BYTE_SPAN = 255
+
+
+def _intermediate(name: str, dtype: type[np.generic], scale: float) -> NetworkTensor:
+    """A value between instructions, in the value domain (zero point 0)."""
+    scales = np.array([scale], np.float32)
+    return NetworkTensor(-1, name, (), np.dtype(dtype), scales, np.zeros(1, np.int64))
+
+
+_GATE = _intermediate("sigmoid of a gate", np.uint8, 1 / 255)
+_CANDIDATE = _intermediate("tanh of the candidate", np.int8, 2 / 255)
+_GATED_CANDIDATE = _intermediate("gated candidate", np.int16, 2 / 32767)
+_CELL_ACTIVATION = _intermediate("tanh of the cell", np.int16, 2 / 32767)
+
+
+def unidirectional_sequence_lstm(call: Call) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Outputs of all time steps, then the hidden and the cell state after the last one."""
+    _refuse_unknown_forms(call)
+    sequence, hidden, cell = call.operand(0), call.operand(18), call.operand(19)
+    time_axis = 0 if call.option("time_major", False) else 1
+    back = {
+        gate: _Product(call, hidden, _FIRST_RECURRENT_WEIGHTS + position)
+        for position, gate in enumerate(_GATES)
+    }
+    # What does not depend on the state is computed for all steps at once.
+    steps = np.moveaxis(sequence.value, time_axis, 0)
+    fed = {
+        gate: _Product(call, sequence, _FIRST_INPUT_WEIGHTS + position, _FIRST_BIAS + position)(
+            steps
+        )
+        for position, gate in enumerate(_GATES)
+    }
+    state, memory = hidden.value, cell.value.astype(np.int64)
+    # The cell state is an addition as any other.
+    addition = addition_weights(_GATED_CANDIDATE.scale[0], cell.tensor.scale[0], cell.tensor)
+    outputs = []
+    for step in range(len(steps)):
+        sums = {gate: fed[gate][step] + back[gate](state) for gate in _GATES}
+        state, memory = _step(call, sums, memory, cell.tensor, addition)
+        outputs.append(state)
+    return np.stack(outputs, axis=time_axis), state, memory.astype(cell.tensor.dtype)
+
+
+def _refuse_unknown_forms(call: Call) -> None:
+    for name, positions in _UNKNOWN_INPUTS.items():
+        if any(call.optional(position) is not None for position in positions):
+            raise NotComputableError(f"LSTM with {name}")
+    if call.activation != "TANH":
+        raise NotComputableError(f"LSTM with activation {call.activation}")
+    hidden, cell = call.operand(18).tensor, call.operand(19).tensor
+    if not np.array_equal(hidden.scale, call.output.scale) or not np.array_equal(
+        hidden.zero_point, call.output.zero_point
+    ):
+        raise NotComputableError("LSTM whose hidden state is not quantised as its output")
+    if cell.dtype != np.int16 or not cell.quantised or cell.zero_point[0] != 0:
+        raise NotComputableError("LSTM whose cell state is not symmetric int16")
+    # A bound beyond the range of the cell state changes nothing; a tighter one is not known.
+    if 0 < call.option("cell_clip", 0.0) < np.iinfo(np.int16).max * cell.scale[0]:
+        raise NotComputableError(f"LSTM with cell_clip {call.option('cell_clip', 0.0)}")
+
+
+class _Product:
+    """W x + b, or R h, of a gate: a saturated byte of the output's scale, less its zero point."""
+
+    def __init__(
+        self, call: Call, source: Operand, weights_at: int, bias_at: int | None = None
+    ) -> None:
+        weights = call.operand(weights_at)
+        matrix = weights.centred(np.float64)
+        bias = 0 if bias_at is None else call.operand(bias_at).value
+        bound = _BYTE_SPAN * np.abs(matrix).sum(axis=1) + np.abs(np.asarray(bias, np.float64))
+        if bound.max(initial=0) > INT32_MAXIMUM:
+            raise NotComputableError("LSTM whose gates may exceed the int32 accumulator")
+        # Exact by the bound: integer terms, every partial sum of which the dtype holds.
+        dtype = summing_dtype(float(bound.max(initial=0)))
+        self._columns: AnyArray = matrix.T.astype(dtype)
+        self._bias: AnyArray = np.asarray(bias, dtype)
+        self._zero_point, self._output = dtype(source.zero_point), call.output
+        self._factor = conversion_factor(source.scale, call.output, np.atleast_1d(weights.scale))
+
+    def __call__(self, values: AnyArray) -> NDArray[np.int64]:
+        """Of vectors of stored values, one in each row of the last axis."""
+        total = (values.astype(self._columns.dtype) - self._zero_point) @ self._columns + self._bias
+        saturated = output_stage(total, self._factor, self._output)
+        return saturated.astype(np.int64) - int(self._output.zero_point[0])
+
+
+def _step(
+    call: Call,
+    sums: dict[str, NDArray[np.int64]],
+    memory: NDArray[np.int64],
+    cell: NetworkTensor,
+    addition: tuple[int, int, np.float32],
+) -> tuple[AnyArray, NDArray[np.int64]]:
+    """One time step: the new hidden state (bytes) and the new cell state (int16 values).
+
+    ``addition`` are the weights of the gated candidate and the cell state, and their sum's factor.
+    """
+    unit = call.output.scale[0]
+    function = call.choices.levels
+    opened = np.stack([sums[name] for name in ("input", "forget", "output")])
+    admit, forget, emit = function("sigmoid", opened.astype(np.float32) * unit, _GATE)
+    candidate = function("tanh", sums["candidate"].astype(np.float32) * unit, _CANDIDATE)
+    gated = _gated(admit, candidate, _CANDIDATE, _GATED_CANDIDATE)
+    kept = _gated(forget, memory, cell, cell)
+    # The tanh is taken of the unrounded sum.
+    first, second, factor = addition
+    total = first * gated + second * kept
+    real = total.astype(np.float32) * (_GATED_CANDIDATE.scale[0] / np.float32(first))
+    squashed = function("tanh", real, _CELL_ACTIVATION)
+    hidden = output_stage(
+        emit * squashed,
+        conversion_factor(_GATE.scale[0], call.output, _CELL_ACTIVATION.scale),
+        call.output,
+    )
+    return hidden, output_stage(total, factor, cell).astype(np.int64)
+
+
+def _gated(
+    gate: NDArray[np.int64], value: NDArray[np.int64], source: NetworkTensor, output: NetworkTensor
+) -> NDArray[np.int64]:
+    """gate * value in the unit of ``output``; at most 255 * 2^15 < 2^24 before the scale."""
+    factor = conversion_factor(_GATE.scale[0], output, source.scale)
+    return output_stage(gate * value, factor, output).astype(np.int64)

@@ -1,0 +1,194 @@
+"""Operators without weights in the chip's arithmetic: one small function each.
+
+uint8 and int8 networks alike: the chip holds int8 as byte XOR 0x80 with the zero point raised by
+128, which changes no difference ``value - zero_point`` and so no result. Sources of each rule
+and how sure it is: docs/comparison.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite import constant_operands
+from darwinn_reference.tflite.call import Call, Operand, same_quantisation
+from darwinn_reference.tflite.factors import (
+    ROOT_STEPS,
+    addition_weights,
+    conversion_factor,
+    root_unit,
+)
+from darwinn_reference.tflite.output_stage import (
+    NotComputableError,
+)
+from darwinn_reference.tflite.softmax import shares as softmax_shares
+
+_UNIT_SCALE = np.float32(1 / 128)
+"""Scale of a vector of length 1."""
+
+# --- element by element -------------------------------------------------------------------------
+
+
+def weighted_sum(call: Call, sign: int = 1) -> AnyArray:
+    """ADD: operands times 16-bit weights, see :func:`addition_weights`; of SUB ``sign`` is -1."""
+    left, right = call.operand(0), call.operand(1)
+    found = constant_operands.sides(call)
+    if found is not None:
+        signs = (1, sign) if found[0] is left else (sign, 1)
+        return constant_operands.weighted_sum(call, *found, signs)
+    if sign < 0:
+        call.assume("a difference is a sum whose second weight is negative")
+    step = call.choices.addition_steps.get(call.operator.index)
+    if step is None:
+        first, second, factor = addition_weights(left.scale, right.scale, call.output)
+    else:
+        scale = float(call.output.scale[0])
+        first, second = (round(float(each.scale) / scale * step) for each in (left, right))
+        factor = np.float32(1 / step)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    total = first * left.centred() + sign * second * right.centred()
+    return call.finish(total, factor)
+
+
+def multiply(call: Call) -> AnyArray:
+    """MUL: the product of the centred bytes."""
+    found = constant_operands.sides(call)
+    if found is not None:
+        return constant_operands.product(call, *found)
+    left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    return call.finish(left.centred() * right.centred(), product_factor(call, left, right))
+
+
+def product_factor(call: Call, left: Operand, right: Operand) -> NDArray[np.float32]:
+    """Factor of the product of two operands that are computed."""
+    return conversion_factor(left.scale, call.output, np.atleast_1d(right.scale))
+
+
+def requantised(call: Call, operand: Operand, activation: str = "NONE") -> AnyArray:
+    """Real values of ``operand`` in the quantisation of the call's output."""
+    factor = np.ones(1, np.float32)
+    if operand.scale != call.output.scale[0]:
+        factor = call.requantisation(operand)
+    return call.finish(operand.centred(), factor, activation=activation)
+
+
+def bounded(call: Call, activation: str = "NONE") -> AnyArray:
+    """QUANTIZE from 8 bits to 8 bits, or an activation: bounds in the output stage."""
+    return requantised(call, call.operand(0), activation)
+
+
+def prelu(call: Call) -> AnyArray:
+    """PRELU: negative values times the second input, each side of 0 rounded once."""
+    alpha = call.operand(1)
+    return _leaky(call, alpha.centred(), np.atleast_1d(alpha.scale))
+
+
+def leaky_relu(call: Call) -> AnyArray:
+    """LEAKY_RELU: negative values times a number."""
+    slope = np.array([call.option("alpha", 0.0)], np.float32)
+    return _leaky(call, np.ones(1, np.int64), slope)
+
+
+def _leaky(call: Call, slopes: AnyArray, scale: NDArray[np.float32]) -> AnyArray:
+    operand, output = call.operand(0), call.output
+    call.expect(np.broadcast_shapes(operand.value.shape, slopes.shape))
+    values = operand.centred()
+    positive = call.finish(values, call.requantisation(operand), activation="NONE")
+    factor = conversion_factor(operand.scale, output, scale)
+    negative = call.finish(values * slopes, factor, activation="NONE")
+    return np.where(values >= 0, positive, negative)
+
+
+def extreme(call: Call, choose: np.ufunc) -> AnyArray:
+    """MAXIMUM, MINIMUM: the greater or lesser byte of two."""
+    left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    if not all(same_quantisation(each.tensor, call.output) for each in (left, right)):
+        call.assume("each operand is brought to the output's scale before they are compared")
+    chosen: AnyArray = choose(requantised(call, left), requantised(call, right))
+    return chosen
+
+
+def squared_difference(call: Call) -> AnyArray:
+    """SQUARED_DIFFERENCE: the exact difference of SUB, squared, and one output stage."""
+    left, right = call.operand(0), call.operand(1)
+    call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
+    first, second, _ = addition_weights(left.scale, right.scale, call.output)
+    difference = first * left.centred() - second * right.centred()
+    unit = left.scale / np.float32(first)
+    factor = conversion_factor(unit, call.output, np.atleast_1d(unit))
+    return call.finish(difference * difference, factor, activation="NONE")
+
+
+def l2_normalization(call: Call) -> AnyArray:
+    """L2_NORMALIZATION along the last axis, in the two steps of programs.
+
+    The reciprocal root of the sum of squares comes in 16 bits of :func:`root_unit`, and is
+    multiplied as another tensor. Of no length, 0.
+    """
+    operand, output = call.operand(0), call.output
+    values = operand.centred()
+    squares = np.maximum((values * values).sum(axis=-1, keepdims=True), 1)
+    steps = replace(output, scale=np.atleast_1d(root_unit(operand.scale)))
+    real = squares.astype(np.float32) * (operand.scale * operand.scale)
+    roots = np.minimum(call.choices.levels("rsqrt", real, steps), int(ROOT_STEPS))
+    factor = conversion_factor(operand.scale, output, steps.scale)
+    if output.scale[0] != _UNIT_SCALE:
+        call.assume("other scales than 1/128 follow the rule of products")
+    return call.finish(values * roots, factor)
+
+
+def by_value(call: Call, function: str) -> AnyArray:
+    """RSQRT, LOGISTIC, TANH: round(function / scale), looked up for all 256 bytes.
+
+    Of RSQRT the greatest value where the argument is not positive.
+    """
+    operand, output = call.operand(0), call.output
+    limits, bounds = np.iinfo(operand.value.dtype), np.iinfo(output.dtype)
+    every = np.arange(limits.min, limits.max + 1) - operand.zero_point
+    levels = call.choices.levels(function, every * operand.scale, output)
+    table = np.clip(levels + output.zero_point[0], bounds.min, bounds.max).astype(output.dtype)
+    looked_up: AnyArray = table[operand.value.astype(np.int64) - limits.min]
+    return looked_up
+
+
+def softmax(call: Call) -> AnyArray:
+    """SOFTMAX along the last axis: round(256 * softmax) of the chip's own bytes.
+
+    Programs that do it on the tiles go through 16-bit steps, see ``reference.tflite.softmax``.
+    """
+    operand, output = call.operand(0), call.output
+    require_shares(call)
+    beta = float(call.option("beta", 1.0))
+    if call.choices.softmax is not None:
+        values = operand.value.astype(np.int64)
+        differences = values - values.max(axis=-1, keepdims=True)
+        scale = np.float32(beta) * operand.scale
+        levels = softmax_shares(differences, scale, call.choices.softmax)
+        result: AnyArray = (levels + output.zero_point[0]).astype(output.dtype)
+        return result
+    real = beta * float(operand.scale) * operand.centred(np.float64)
+    powers = np.exp(real - real.max(axis=-1, keepdims=True))
+    share = powers / powers.sum(axis=-1, keepdims=True)
+    ideal: AnyArray = np.minimum(np.rint(256 * share), 255) + np.float64(output.zero_point[0])
+    return ideal.astype(output.dtype)
+
+
+def require_shares(call: Call) -> None:
+    """Refuse a softmax whose output is in another unit than 1/256."""
+    output = call.output
+    if output.scale[0] != np.float32(1 / 256) or output.zero_point[0] != np.iinfo(output.dtype).min:
+        raise NotComputableError("softmax whose output is not 0 to 255/256")
+
+
+def concatenation(call: Call) -> AnyArray:
+    """CONCATENATION: operands of another scale are requantised."""
+    operands = [call.operand(position) for position in range(len(call.inputs))]
+    if any(each.scale != call.output.scale[0] for each in operands):
+        call.assume("operands of another scale are requantised")
+    parts = [requantised(call, each, call.activation) for each in operands]
+    return np.concatenate(parts, axis=int(call.option("axis", 0)))

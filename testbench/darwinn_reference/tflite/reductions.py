@@ -1,0 +1,44 @@
+"""Sums and extremes along constant axes; the mean is among the pools (``layers``)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.call import Call, Operand, same_quantisation
+from darwinn_reference.tflite.operators import requantised
+from darwinn_reference.tflite.output_stage import (
+    INT32_MAXIMUM,
+    NotComputableError,
+)
+
+_BYTE_SPAN = 255
+
+
+def axes_of(call: Call) -> tuple[int, ...]:
+    """The axes that go, each once, in order; refused if there are none."""
+    rank = call.operand(0).value.ndim
+    axes = tuple(sorted({int(axis) % rank for axis in call.constant(1).reshape(-1)}))
+    if not axes or not call.operand(0).value.size:
+        raise NotComputableError("a reduction of nothing")
+    return axes
+
+
+def total(call: Call) -> AnyArray:
+    """SUM: the sum of the centred bytes, and one output stage."""
+    operand = call.operand(0)
+    if _BYTE_SPAN * operand.value.size > INT32_MAXIMUM:
+        raise NotComputableError("the sum may exceed the int32 accumulator")
+    sums = operand.centred().sum(axis=axes_of(call)).reshape(call.output.shape)
+    return call.finish(sums, call.requantisation(operand), activation="NONE")
+
+
+def extreme(call: Call, choose: np.ufunc) -> AnyArray:
+    """REDUCE_MAX, REDUCE_MIN: the greatest or least byte."""
+    operand = call.operand(0)
+    values = choose.reduce(operand.value, axis=axes_of(call))
+    shaped = np.asarray(values).reshape(call.outputs[0].shape)
+    if same_quantisation(operand.tensor, call.outputs[0]):
+        return shaped
+    call.assume("the greatest or least byte is then brought to the output's scale")
+    return requantised(call, Operand(operand.tensor, shaped))

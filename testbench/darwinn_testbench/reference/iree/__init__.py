@@ -1,7 +1,0 @@
-"""CPU reference of IREE modules (.vmfb): VM bytecode with its ``hal``, ``hal_inline`` and ``vmvx``
-imports, and VMVX executables as dispatches."""
-
-from darwinn_testbench.reference.iree.original import OriginalIree, why_not
-from darwinn_testbench.reference.iree.reference import IMPORTS, IreeReference
-
-__all__ = ["IMPORTS", "IreeReference", "OriginalIree", "why_not"]
