@@ -75,13 +75,13 @@ fuzz: $(READY)  ## Put mutated files of every format through the command, for SE
 	@PYTHONPATH=tests/support OPENBLAS_NUM_THREADS=1 NUMPY_MADVISE_HUGEPAGE=0 \
 	    $(BIN)/python -m tests.fuzz $(WORDS_OF_FUZZ)
 
-# docs/verification.md has the variables: MUTANTS=100 SEED=N ONLY=WORD KERNELS=none SECONDS=S JOBS=N
+# docs/own-tests.md has the variables: MUTANTS=100 SEED=N ONLY=WORD KERNELS=none SECONDS=S JOBS=N
 # OUT=FOLDER.
 mutations: $(READY)  ## Change the project's own Python in MUTANTS=100 places: do the tests notice?
 	@PYTHONPATH=formats:sim:testbench:tests/support $(BIN)/python -m tests.mutation $(WORDS_OF_MUTATIONS) \
 	    $(WORDS_OF_KERNELS)
 
-# docs/verification.md has the variables: HOURS=8 ONLY="fuzz rtl" SEED=N JOBS=N OUT=FOLDER.
+# docs/own-tests.md has the variables: HOURS=8 ONLY="fuzz rtl" SEED=N JOBS=N OUT=FOLDER.
 nightly: $(READY)  ## Everything that takes hours, each job with its share of HOURS=8; write a page about it
 	@PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.nightly $(WORDS_OF_NIGHT)
 

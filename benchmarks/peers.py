@@ -96,25 +96,26 @@ _HEAD = """# Beside other tools
 
 Written by `python -m benchmarks.peers --tools TOOLS/bin --write benchmarks/peers.md` (`--help`
 says how to install the others) on {machine}.
-Cycles are of each tool's own chip, so they are no race: the columns show which question a tool
-answers, and how long it takes.
+Each tool counts the cycles of its own chip, so this is no race. The columns show which question a
+tool answers, and how long the answer takes.
 
-| tool | takes | computes the outputs | time of | of whose chip |
+| tool | input | computes the outputs | gives the time of | on which chip |
 |---|---|---|---|---|
 | `darwinn` | the compiled executable | yes | each instruction, transfers | the Edge TPU |
 | LiteRT | the model before compilation | yes | nothing | - |
 | Vela | the model before compilation | no | each operator, transfers | Arm Ethos-U65, 512 MACs |
 | SCALE-Sim | sizes of matrix products | no | each product | an array of 64 x 64 cells |
 
-Vela 5.2.0 has its default system. SCALE-Sim 3.0.0 keeps weights in place, and has memory without
-limits; it gets convolutions and fully connected layers as matrix products, a depthwise convolution
-as one product for each channel; other operators, the host and transfers are not in its cycles.
-`darwinn cycles` are those of an inference whose parameters are on the chip already.
-"Seconds" are those of the command, its start and five inferences or more included; milliseconds
-are of an inference on one thread: on the simulated chip as it is run, and on the
-[lifted program](../docs/api.md#many-inputs), which gives the same bytes; and in LiteRT.
-What else a machine does, which its load tells, makes all times longer.
-Networks are public ones, compiled and as they were before, in the folder that DARWINN_CORPUS names.
+Vela 5.2.0 has its default system. SCALE-Sim 3.0.0 keeps weights in place, and has unlimited memory.
+It gets convolutions and fully connected layers as matrix products, and a depthwise convolution as
+one product for each channel. Its cycles exclude other operators, the host and transfers.
+`darwinn cycles` counts an inference whose parameters are on the chip already.
+
+"s" is the time of the whole command, from its start; `verify` runs five inferences or more. "ms" is
+the time of one inference on one thread: "run" on the simulated chip, "lifted" on the
+[lifted program](../docs/api.md#many-inputs), which gives the same bytes, and "LiteRT" in LiteRT.
+Other work on the machine makes all times longer; the load before the start shows how much.
+The networks are public, each compiled and before compilation, in the folder DARWINN_CORPUS.
 """
 _COLUMNS = (
     "network",

@@ -10,7 +10,7 @@ the same command goes on there, and more mutants of a seed are the same ones and
 tried again when its file has changed, or the tests that were asked. Those of which equivalents.toml
 says why nothing can tell them from the original do not count.
 
-Exits with 1 if less than 95 % of the others are caught. docs/verification.md has more.
+Exits with 1 if less than 95 % of the others are caught. docs/own-tests.md has more.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Executables on the simulated chip: inputs, runs, cycles and what is in a file."""
+"""Executables on the simulated chip: inputs, runs, cycles and contents of files."""

@@ -1,9 +1,8 @@
-"""Inferences on a lifted program: many at a time where many are expected, one by one where many
-have been made.
+"""Inferences on a lifted program: many at a time if many are expected, else one by one.
 
-A program that is lifted (``darwinn_sim.lifting``) gives what runs of it would give, equal on every
-byte, for a fraction of the time; lifting costs about as much as 36 runs. What was lifted is kept
-for other processes, which use it from their second inference on; while one lifts it, others run it.
+A lifted program (``darwinn_sim.lifting``) gives the same bytes as runs, in a fraction of the time.
+Lifting costs about as much as 36 runs. Lifted programs are kept for other processes, which use them
+from their second inference on. While one process lifts a program, others run it.
 """
 
 from __future__ import annotations
@@ -30,26 +29,29 @@ from darwinn_testbench.chip.model import BoundModel
 from darwinn_testbench.errors import InputError
 
 LEAST_INPUTS = 32
-"""Inferences, made and expected, from which on a program is lifted."""
+"""Lifting starts at this number of inferences, made and expected."""
 
 REPEATED = 64
-"""Inferences, one after another with nothing else on the chip, after which a program is lifted for
-those that follow: those took longer than lifting does, which so doubles what all take at most.
-MobileNets of 224 x 224 take 30 to 36 runs to be lifted."""
+"""After this number of inferences in a row, with nothing else on the chip, a program is lifted for
+the next ones. They took longer than lifting takes, so lifting at most doubles the whole time. For
+MobileNets of 224 x 224, lifting takes as long as 30 to 36 runs.
+"""
 
 _MOST_LIFTED = 2
-"""How often a program is lifted, where others change the chip meanwhile."""
+"""Most times that a program is lifted, if others change the chip meanwhile."""
 
 _SHARE = 8
-"""What part of the memory that a run may take the values of lifted inferences may."""
+"""Share of a run's memory limit that values of lifted inferences may take."""
 
 Octets = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
 class Lifted:
-    """What has come of lifting a program: ``inferences`` were made so. ``seconds`` are those that
-    lifting took; ``reason``: why it was not lifted, or not tried where many are expected.
+    """The result of lifting: the number of ``inferences`` on the lifted program.
+
+    ``seconds`` is the time that lifting took. ``reason`` says why the program was not lifted, or
+    why that was not tried although many inferences are expected.
     """
 
     inferences: int = 0
@@ -237,7 +239,7 @@ class Ahead:
             return
         program = lift(self._accelerator, executable)
         if not self._gives_the_same(program):
-            raise NotLifted("what is found out differs from a run; please report that")
+            raise NotLifted("the lifted program differs from a run; please report that")
         self._use(program, begin)
         # Only now: who interrupts it, or fails meanwhile, has not changed the chip.
         self._times += 1
@@ -287,14 +289,12 @@ def number_of(value: object) -> int:
     try:
         count = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        wanted = "a list (or another sequence) of sets of inputs, or how many inferences follow"
+        wanted = "a list (or another sequence) of sets of inputs, or a number of inferences"
         parts = isinstance(value, Iterable) and not isinstance(value, Sequence | Mapping)
-        hint = "; of more sets than memory holds a list of some at a time" if parts else ""
-        raise InputError(
-            f"what is expected is {wanted}, and no {type(value).__name__}{hint}"
-        ) from None
+        hint = "; if memory does not hold all sets, give a list of some at a time" if parts else ""
+        raise InputError(f"expected {wanted}, got {type(value).__name__}{hint}") from None
     if count < 0:
-        raise InputError(f"how many inferences are expected is no negative number: {count}")
+        raise InputError(f"number of expected inferences must be >= 0, got {count}")
     return count
 
 

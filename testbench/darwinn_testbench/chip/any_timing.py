@@ -1,10 +1,10 @@
-"""Whether every legal timing gives the same bytes, for every input: judged once for a program.
+"""Judge whether every legal timing gives the same bytes, for every input: once for a program.
 
-What orders two accesses follows from flags, fences, tokens and queues, which data do not change as
-long as they decide neither a branch nor an address. So two inferences on arbitrary data say for all
-others what nothing orders. Further ones, on the same data but with other bytes in all memory that
-nothing has written, say whether such a byte reaches an output. In all of them the output stage
-computes random functions (``darwinn_sim.units.any_function``), so that no clip hides anything.
+Flags, fences, tokens and queues order accesses. Data do not change this order as long as they
+decide neither a branch nor an address. So two inferences on arbitrary data find the unordered
+accesses of all inputs. Further inferences, on the same data but with other bytes in memory that
+nothing has written, show whether such a byte reaches an output. In all of them the output stage
+computes random functions (``darwinn_sim.units.any_function``), so no clip hides anything.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from darwinn_testbench.report.progress import ProgressCallback, silent
 from darwinn_testbench.request.inputs import InputKind
 
 _ROUNDS = 2
-"""Inferences of each model: what the first has left meets the second."""
+"""Inferences of each model: the second one meets the leftovers of the first."""
 
 ENOUGH = 0.4
-"""Share of the clocks after which they begin anew, between two inferences."""
+"""If more than this share of the clocks is used, they start anew between two inferences."""
 
 TOO_LONG = "an inference is too long to be checked to its end"
 
 _INPUTS = 1
 _CONTENTS, *_OTHERS = 2, 3, 0, 1
-"""The seed of arbitrary data; what memories hold before anything is written there, and what they
-hold then: random bytes, zeros and ones, of which one is the greatest value that there is."""
+"""The seed of arbitrary data; then the contents of memory that nothing has written, first and in
+the further inferences: random bytes, zeros, and ones (the greatest value).
+"""
 
 _WHERE_IT_MATTERS = "for an address, a branch or a descriptor"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What was found of each chip, in the order of :attr:`Pipeline.accelerators`.
+    """The findings for each chip, in the order of :attr:`Pipeline.accelerators`.
 
-    ``only`` names what holds for the inputs of an ordinary run, and maybe for no others.
-    ``depends`` says where the program goes another way with other inputs: then nothing has been
+    ``only`` names findings that hold for the inputs of an ordinary run, and perhaps for no others.
+    ``depends`` says where the course of the program depends on inputs; then nothing has been
     judged. A ``fault`` ended the check.
     """
 
@@ -98,21 +99,21 @@ def _judge(pipeline: Pipeline, progress: ProgressCallback) -> Judged:
     if read is not None:
         return Judged(_with(found, *read))
     text = (
-        f"{differing.number} elements of output {differing.name!r} are computed with memory that "
-        "nothing has written, which changed nothing"
+        f"{differing.number} elements of output {differing.name!r} use memory that nothing has "
+        "written, but its contents changed no byte"
     )
     return Judged(found, only=(text,))
 
 
 def _undecided(pipeline: Pipeline, error: UninitialisedRead) -> Judged:
-    """The program uses data, or what nothing has written, to find its way."""
+    """The result for a program that uses data, or unwritten memory, to decide its course."""
     uses = [each.unwritten for each in pipeline.accelerators if each.unwritten is not None]
     read = _unwritten_read(pipeline)
     if read is not None:
         nothing = tuple(Found() for _ in pipeline.accelerators)
         return Judged(_with(nothing, *read))
     where = uses[0].second if uses else one_line(error)
-    return Judged(depends=f"{where} uses what follows from the input {_WHERE_IT_MATTERS}")
+    return Judged(depends=f"{where} uses data that follow from the input {_WHERE_IT_MATTERS}")
 
 
 def _first_difference(pipeline: Pipeline, first: Sequence[dict[str, bytes]]) -> Elements | None:
@@ -129,8 +130,9 @@ def _first_difference(pipeline: Pipeline, first: Sequence[dict[str, bytes]]) -> 
 
 
 def _unwritten_read(pipeline: Pipeline) -> tuple[int, Hazard] | None:
-    """The read of what nothing has written that ends ordinary inferences in strict mode, and the
-    number of its chip; None if none does."""
+    """The read of unwritten memory that ends ordinary inferences in strict mode, with the number of
+    its chip; None if there is none.
+    """
     chips = pipeline.accelerators
     for chip in chips:
         chip.unwritten, chip.hazards, chip.strict = None, True, True

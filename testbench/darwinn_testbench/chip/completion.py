@@ -1,7 +1,7 @@
-"""Whether a model's programs end in every timing of the chip (``darwinn_sim.machine.completion``).
+"""Judge whether a model's programs end in every timing (``darwinn_sim.machine.completion``).
 
-Random orders (``schedules``) try some timings. Here one inference says of all of them that none can
-deadlock, or names the first place for which that cannot be said.
+Random orders (``schedules``) try some timings. Here one inference shows that no timing can
+deadlock, or names the first place where this is not shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from darwinn_testbench.report import Verdict, one_line
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 _INFERENCES = 2
-"""What one leaves on the chip the next one finds: nothing else differs between them."""
+"""The second inference meets the leftovers of the first; nothing else differs between inferences.
+"""
 
 
 @brief
@@ -43,7 +44,7 @@ class Completion:
 
     @property
     def verdict(self) -> Verdict:
-        """A doubt is no deadlock: it decides nothing."""
+        """PASS: a doubt is no deadlock, and decides nothing."""
         return Verdict.PASS
 
     def __str__(self) -> str:
@@ -56,9 +57,10 @@ class Completion:
 def check_completion(
     pipeline: Pipeline, done: Sequence[TensorMap], progress: ProgressCallback = silent
 ) -> Completion:
-    """Make the first inferences of inputs ``done`` again, parameters included, and ask whether they
-    end in every order of the units, or take what was said before. The chips are powered up before
-    and after, if they are asked.
+    """Repeat the first inferences of inputs ``done``, parameters included, and judge whether they
+    end in every order of the units; or take the judgement that is kept.
+
+    The chips are powered up before and after, if they are asked.
     """
     begin = time.perf_counter()
     some = done[:_INFERENCES]

@@ -1,4 +1,4 @@
-"""How long the operators that are left to the CPU take on this machine."""
+"""Measure the time of the operators on the CPU on this machine."""
 
 from __future__ import annotations
 

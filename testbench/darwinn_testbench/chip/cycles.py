@@ -1,4 +1,4 @@
-"""How long the executables of a file take on the chip, and what of that is the host's."""
+"""Compute how long the executables of a file take on the chip, and the host's share of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a program moves, against what the compiler says it moves: DMA trace and DMA hints.
+"""Compare a program's transfers with the compiler's hints: DMA trace and DMA hints.
 
-The trace comes from executing the scalar core; the hints are only what is expected of it.
+The trace comes from executing the scalar core. The hints only say what is expected of it.
 """
 
 from __future__ import annotations

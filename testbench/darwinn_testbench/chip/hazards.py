@@ -1,9 +1,9 @@
-"""Hazards: accesses to memories of the chip that nothing in the program orders.
+"""Find hazards: accesses to memories of the chip that nothing in the program orders.
 
-They are looked for by a checker beside the chip (``darwinn_sim.machine.hazards``). It finds what
-another timing of the units could change even where no schedule that was tried does. What it finds
-is that of every input, and is kept (:mod:`any_timing`, :mod:`kept`). Where data decide which
-way the program goes, it is judged for the inputs that are given, as they are made again.
+A checker beside the chip finds them (``darwinn_sim.machine.hazards``). It finds accesses that
+another timing could change, even if no tried schedule does. The findings hold for every input, and
+are kept (:mod:`any_timing`, :mod:`kept`). If data decide the course of a program, it is judged for
+the given inputs only, whose inferences are repeated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from darwinn_testbench.report import Verdict, counted, one_line
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 MOST_GIVEN = 8
-"""Of inputs for which alone a program can be judged, the first are kept, and judged."""
+"""Number of given inputs that are kept and judged, if a program can be judged for these alone."""
 
 
 class Judgement(StrEnum):
@@ -41,11 +41,11 @@ class Judgement(StrEnum):
 @brief
 @dataclass(frozen=True)
 class Hazards:
-    """What was found, parameters included, and for which inputs that holds.
+    """The hazards, parameters included, and the inputs for which they hold.
 
-    ``every_input``: for all of them; ``only`` names what was judged for the inputs of this run
-    alone, of which ``inferences`` were made again. ``redundant`` are writes that nothing orders,
-    but that leave the word as it is. ``more`` accesses are not listed. A ``fault`` ended the check.
+    ``every_input``: they hold for all inputs. Otherwise ``only`` names what was judged only for the
+    inputs of this run, of which ``inferences`` were repeated. ``redundant`` are unordered writes
+    that leave the word as it is. ``more`` accesses are not listed. A ``fault`` ended the check.
     ``reason`` says why nothing was ``judged``.
     """
 
@@ -77,11 +77,11 @@ class Hazards:
             # Of a fault, or a run that was stopped, the report says enough.
             return f"hazards not judged: {self.reason}" if self.reason == _OPTION else ""
         if self.fault:
-            return f"check of hazards: {self.fault}"
+            return f"hazard check stopped: {self.fault}"
         if not number:
             return f"no hazards{self._limits}"
         counted_text = counted(number, "hazard") + (" or more" if self.more else "")
-        advice = "; mend the first one first: later ones often follow from it"
+        advice = "; fix the first one first: later ones often follow from it"
         return f"{counted_text}: {self.found[0]}{advice if number > 1 else ''}{self._limits}"
 
     @property
@@ -93,7 +93,7 @@ _OPTION = "--no-hazards"
 
 
 def not_judged(reason: str) -> Hazards:
-    """The record where nothing was judged, with the reason."""
+    """The record for a check that was not made, with the reason."""
     return Hazards(judged=Judgement.NOT_JUDGED, reason=reason, every_input=False)
 
 
@@ -103,24 +103,23 @@ STOPPED = not_judged("the run was stopped before its end")
 
 
 _MOST_LINES = 10
-"""Hazards that are told one by one; the JSON has all."""
+"""Hazards that tables list one by one; the JSON has all."""
 
 
 def hazard_lines(hazards: Hazards | None) -> list[str]:
-    """What tables say of hazards after the first."""
+    """The lines of tables about hazards after the first one."""
     if hazards is None:
         return []
     lines = []
     if later := hazards.found[1:]:
-        lines.append("further hazards, after the first one, which the verdict names:")
+        lines.append("further hazards (the verdict names the first):")
         lines += [f"  {each}" for each in later[:_MOST_LINES]]
         if (rest := len(later) - _MOST_LINES) > 0:
             lines.append(f"  {rest} more")
     if hazards.redundant:
         pairs = counted(len(hazards.redundant), "pair")
         lines.append(
-            f"{pairs} of instructions write the same value where nothing orders them: "
-            f"{hazards.redundant[0]}"
+            f"{pairs} of unordered instructions write the same value: {hazards.redundant[0]}"
         )
     return lines
 
@@ -132,10 +131,10 @@ def check_hazards(
     *,
     alone: Pipeline | None = None,
 ) -> Hazards:
-    """Judge the models of a pipeline, or take what was judged before.
+    """Judge the models of a pipeline, or take the judgement that is kept.
 
-    Where data decide which way a program goes, the inferences of the first inputs ``done`` are
-    made again: of the pipeline, or of the part ``alone`` that they are inputs of. The chips are
+    If data decide the course of a program, the inferences of the first inputs ``done`` are
+    repeated: in the pipeline, or in the part ``alone`` that they are inputs of. The chips are
     powered up if anything is judged.
     """
     begin = time.perf_counter()

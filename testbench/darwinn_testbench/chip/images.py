@@ -21,7 +21,9 @@ IMAGE_MIDDLE = 128
 """Pixels are 0 to 255; a signed tensor holds them less this."""
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP")
-"""Of the suffixes above, whatever a file is called: Pillow knows others that run programs."""
+"""The formats of the suffixes above, whatever a file is called: Pillow knows others that run
+programs.
+"""
 _PIXELS = 1 << 26
 """Pixels of the largest image, 8192 x 8192: one takes four bytes, and a second time to convert."""
 _LEVELS = 256
@@ -66,7 +68,7 @@ def open_image(path: Path, channels: int) -> Image.Image:
                     f"{path}: {image.width} x {image.height} pixels, more than {_PIXELS}"
                 )
             if image.mode == "F":
-                raise InputError(f"{path}: pixels in floating point, of which no range is known")
+                raise InputError(f"{path}: pixels in floating point have no known range")
             # Pillow cuts what is above 255 off.
             grey = _upper_bits(image) if image.mode.startswith("I") else image
             return grey.convert(IMAGE_MODES[channels])

@@ -29,16 +29,18 @@ Given = AnyArray | StoredArray
 """An array, or one that is in a file and has not been read."""
 
 SEED_STEP = 1000
-"""Between the seeds of two runs: seeds below it share no set of inputs."""
+"""Step between the seeds of two runs: seeds below it share no set of inputs."""
 
 FURTHER_SETS = 15
-"""Sets of inputs beside one of each kind, at most, that a verification draws of a small program."""
+"""Most further sets of inputs that a verification generates for a small program."""
 
 FURTHER_WORK = 12 << 20
-"""Work of the chip that their inferences may do in all (docs/verification.md)."""
+"""Most work of the chip in all their inferences (docs/cli.md)."""
 
 _MOST_SETS = 1 << 16
-"""Inferences of given data: a report has rows of each, and a small file can ask for any number."""
+"""Most inferences of given data: each is a row of the report, and a small file can ask for any
+number.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,11 @@ def choose_inputs(
     runs: int | None,
     inputs_kind: Sequence[str] = (),
 ) -> Sequence[dict[str, AnyArray]]:
-    """Input sets from whatever the caller gave: files, arrays, or drawn ones.
+    """Input sets from files, arrays or a seed.
 
-    Drawn are ``runs`` sets of the kinds ``inputs_kind`` (all of them by default), in their order
-    and again; without ``runs`` one of each. Kinds are given only where inputs are drawn.
+    Without files and arrays, ``runs`` sets of the kinds ``inputs_kind`` (by default all) are
+    generated, in their order and then again from the first; without ``runs``, one of each kind.
+    Kinds apply only to generated inputs.
 
     Raises:
         InputError: data that does not fit the ports, or runs or kinds of given data.
@@ -103,18 +106,20 @@ def few_runs(runs: int | None, inputs_kind: Sequence[str]) -> int | None:
 
 
 def refuse_drawing(runs: int | None, inputs_kind: Sequence[str]) -> None:
-    """Refuse what says how inputs are drawn beside given ones.
+    """Refuse settings of generated inputs beside given ones.
 
     Raises:
         InputError: kinds of inputs, or a number of runs that is not 1.
     """
     if runs not in (None, 1):
         raise InputError(
-            f"{runs} runs are of random inputs; given ones have a further leading dimension for "
-            "several inferences"
+            f"{runs} runs: a number of runs applies to generated inputs; for several inferences, "
+            "give your inputs a further leading dimension"
         )
     if inputs_kind:
-        raise InputError(f"{', '.join(inputs_kind)}: a kind is of drawn inputs, not of given ones")
+        raise InputError(
+            f"{', '.join(inputs_kind)}: a kind applies to generated inputs, not to given ones"
+        )
 
 
 def random_inputs(
@@ -136,14 +141,14 @@ def random_inputs(
     known = [each.value for each in InputKind]
     for name in inputs_kind:
         if name not in known:
-            raise InputError(f"{name}: no kind of inputs; the kinds are {', '.join(known)}")
+            raise InputError(f"{name}: unknown kind of inputs; the kinds are {', '.join(known)}")
     kinds = tuple(map(InputKind, inputs_kind)) or tuple(InputKind)
     return DrawnSets(tuple(ports), seed, len(kinds) if runs is None else runs, kinds)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a drawn set was drawn from: the first run of this kind and seed is the same set."""
+    """Kind and seed of a generated set: the first run of this kind and seed has the same set."""
 
     kind: InputKind
     seed: int
@@ -191,7 +196,7 @@ def _drawn(port: TensorPort, kind: InputKind, generator: np.random.Generator) ->
 
 
 def origin_of(sets: Sequence[Any], run: int) -> Origin | None:
-    """What the inputs of a run were drawn from; None if they were given."""
+    """Kind and seed of the inputs of a run; None if they were given."""
     return sets.origin(run) if isinstance(sets, DrawnSets) else None
 
 
@@ -262,7 +267,7 @@ def require_mapping(tensors: object, ports: Sequence[TensorPort]) -> TensorMap:
     if isinstance(tensors, Mapping):
         return tensors
     raise InputError(
-        f"a set of inputs maps names of inputs to arrays, and is no {type(tensors).__name__}; "
+        f"a set of inputs must map names of inputs to arrays, got {type(tensors).__name__}; "
         f"{_taken(ports)}"
     )
 
@@ -308,13 +313,11 @@ def _taken(ports: Sequence[TensorPort]) -> str:
 def _require_array(array: object, port: TensorPort) -> None:
     """Refuse what is not one set of a port, in the port's dtype."""
     if not isinstance(array, np.ndarray):
-        raise InputError(
-            f"{port}: the data is of type {type(array).__name__}, and no array of NumPy"
-        )
+        raise InputError(f"{port}: the data must be an array of NumPy, got {type(array).__name__}")
     if array.dtype != port.dtype:
         raise InputError(
-            f"{port}: the data has dtype {array.dtype}; input_sets of "
-            "darwinn_testbench.chip.inputs makes sets of inputs of it"
+            f"{port}: the data has dtype {array.dtype}; convert it with input_sets of "
+            "darwinn_testbench.chip.inputs"
         )
     if array.shape == port.shape:
         return
@@ -424,7 +427,9 @@ def _sets_in(array: Given, port: TensorPort) -> int:
     refuse_size(array.size * port.dtype.itemsize, f"input {port.name}")
     count = array.size // port.elements
     if count > _MOST_SETS:
-        raise InputError(f"{where}{port}: {count} inferences, more than {_MOST_SETS} of a file")
+        raise InputError(
+            f"{where}{port}: {count} inferences in one file, at most {_MOST_SETS} are allowed"
+        )
     return count
 
 

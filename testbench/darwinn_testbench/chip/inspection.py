@@ -1,4 +1,4 @@
-"""What is in a file: its executables, what they exchange with the host, and their instructions."""
+"""List the contents of a file: executables, their tensors on the host, and their instructions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Judgements of programs on disk: one process judges for all others of its user.
+"""Judgements of programs on disk: one process judges for all processes of its user.
 
-They lie beside compiled kernels, are trusted as those are (``darwinn_sim.kernel.private_files``),
-and go as those do when nobody uses them. The name of one says of which kind and of what it is;
-that of the folder, of which state of the sources. What cannot be read is judged again.
+They lie beside compiled kernels. They are trusted as kernels are
+(``darwinn_sim.kernel.private_files``), and are removed as kernels are if nobody uses them. The name
+of a file gives the kind and the subject of the judgement; the name of the folder gives the state of
+the sources. If a file cannot be read, the program is judged again.
 """
 
 from __future__ import annotations

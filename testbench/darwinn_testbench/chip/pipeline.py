@@ -160,9 +160,9 @@ def _check_given(
     givers += [(model.file, each) for model in before for each in _outputs(model, port.name)]
     if not givers:
         files = ", ".join(model.file for model in before)
-        text = f"{taker.file}: its input {port} is given by none before it ({files})"
+        text = f"{taker.file}: no model before it computes its input {port} ({files})"
         after = [model.file for model in later if _outputs(model, port.name)]
-        raise InputError(f"{text}; {after[0]} gives it, but runs later" if after else text)
+        raise InputError(f"{text}; {after[0]} computes it, but runs later" if after else text)
     if len(givers) > 1:
         files = " and ".join(file for file, _ in givers)
         raise InputError(f"{taker.file}: its input {port} is ambiguous: it comes from {files}")
@@ -181,5 +181,5 @@ def _results_of(models: Sequence[Segment], taken: set[str]) -> list[set[str]]:
     results = [each - taken for each in names[:-1]] + [names[-1]]
     for (one, own), (other, others) in combinations(zip(models, results, strict=True), 2):
         for name in sorted(own & others):
-            raise InputError(f"{one.file} and {other.file} both give a result {name}")
+            raise InputError(f"{one.file} and {other.file} both compute a result {name}")
     return results

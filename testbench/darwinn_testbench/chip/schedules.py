@@ -111,7 +111,7 @@ def schedule_lines(schedules: Schedules | None) -> list[str]:
     later = schedules.differences[1:]
     if not later:
         return []
-    lines = ["further schedules that differ, after the first one, which the verdict names:"]
+    lines = ["further schedules that differ (the verdict names the first):"]
     lines += [f"  {each}" for each in later[:_MOST_LINES]]
     rest = len(later) - _MOST_LINES
     return [*lines, f"  {rest} more"] if rest > 0 else lines

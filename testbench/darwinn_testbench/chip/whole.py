@@ -272,7 +272,7 @@ def refuse_unknown(file: str, model: tflite.Model, operators: Sequence[int]) -> 
         and model.code(graph.operators[number]).custom_code not in NAMES | KNOWN_CUSTOM_OPERATORS
     ]
     if unknown:
-        reason = "a custom operator that is neither LiteRT's nor known here"
+        reason = "a custom operator that neither LiteRT nor this program knows"
         raise Unavailable(f"{file}: {unknown[0]}, {reason} ({HINT})")
 
 
@@ -324,7 +324,7 @@ def whole_of(
         held = {id(each) for package in flatten(place.packages) for each in package.executables}
         models = [each for each in bounds if id(each.compiled.inference) in held]
         if len(models) != 1:
-            reason = "one for one chip is what is implemented"
+            reason = "exactly one, for one chip, is implemented"
             raise InputError(
                 f"{file.file}: a custom operator with {len(models)} models: {reason} ({HINT})"
             )
@@ -368,5 +368,5 @@ def open_uncompiled(source: Source, kernels: str = REFERENCE_KERNELS) -> WholeMo
     with errors_name(source):
         model = tflite.load(data)
     if any(code.custom_code == CUSTOM_OPERATOR for code in model.operator_codes):
-        raise InputError(f"{file} is compiled for the Edge TPU: what is wanted is the model before")
+        raise InputError(f"{file} is compiled for the Edge TPU: give the model before compilation")
     return WholeModel(data, model, file, {}, None, kernels)

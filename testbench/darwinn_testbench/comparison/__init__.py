@@ -1,1 +1,1 @@
-"""Outputs against what they should be, and the verdict."""
+"""Compare outputs with their expected values, and give the verdict."""

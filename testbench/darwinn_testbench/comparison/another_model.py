@@ -1,11 +1,11 @@
-"""Is the reference the model that an executable was compiled from? If not, what differs first.
+"""Decide whether the reference is the model that an executable was compiled from; name differences.
 
-A fault is in one place, another model in many (docs/comparison.md, "Another model"):
+A fault is in one place; another model differs in many places (docs/comparison.md, "Another model"):
 
-1. The weights of a layer, or its biases, of which the parameters hold almost none; or weights of
-   many layers, of which they lack some.
-2. The quantisation of a tensor, if two operators that touch it are held by no instruction, and the
-   layers that read their weights agree on another zero point, or have another scale.
+- the parameters hold almost none of a layer's weights or biases, or lack some weights of many
+  layers;
+- the quantisation of a tensor differs: no instruction holds two operators that touch it, and the
+  layers that read their weights agree on another zero point, or have another scale.
 """
 
 from __future__ import annotations

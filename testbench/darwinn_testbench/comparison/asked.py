@@ -1,4 +1,4 @@
-"""What a verification is asked to do, and what of that is for which of its two sides."""
+"""The request of a verification."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Asked(Verification):
         return Verdict.NOT_COMPARED if self.require_reference else Verdict.RAN
 
     def host_of(self, side: Source | Reference | None) -> HostOptions:
-        """What is said of the host, for one of the sides: nothing where it has none."""
+        """The settings of the host for one of the sides; none if it has no host."""
         if not isinstance(side, bytes | str | os.PathLike):
             return PLAIN_HOST
         found = format_of(side)

@@ -1,7 +1,7 @@
-"""What every verification has: what is asked, its rows, and the report that they make.
+"""The parts of every verification: the request, its rows, and the report that they make.
 
-Two kinds of right side: the network that a compiled model was made from (:mod:`chip_check`), and
-anything else that gives outputs (:mod:`program_check`).
+There are two kinds of right side: the network that a compiled model was made from
+(:mod:`chip_check`), and anything else that gives outputs (:mod:`program_check`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ STORED = "stored outputs"
 CPU_OPERATORS = "CPU operators"
 COMPLETION = "completion"
 NOTHING = "nothing"
-"""What may decide an output's verdict: CPU_OPERATORS of the reference that the chip's own bytes are
-given to, where the chip arithmetic of those is not known or not asked for; RTL and COMPLETION if no
-reference was given to compare with, NOTHING if the given network's references do not compute the
-output."""
+"""The references that may decide an output's verdict.
+
+CPU_OPERATORS are those of the reference; they get the chip's own bytes if its chip arithmetic is
+not known or not asked for. RTL and COMPLETION apply if there is no reference. NOTHING applies if
+the references of the network do not compute the output.
+"""
 
 _OF_NETWORKS = {"json": lambda row: row.counterpart is None}
 _OF_WHOLE_MODELS = {"json": lambda row: row.of_whole_model}
@@ -142,8 +144,11 @@ class Check(ABC):
         """What runs on the simulated chip; None if nothing does."""
 
     def judge(self, progress: ProgressCallback, fault: Exception | None = None) -> None:
-        """Say what holds for every input and timing, as far as that was asked. After a ``fault``
-        there is nothing to say unless it is the chip's and may depend on the order."""
+        """Judge every input and timing, as far as requested.
+
+        After a ``fault`` there is nothing to judge, unless the fault is the chip's and may depend
+        on the order.
+        """
         device = self._device
         if device is None:
             return
@@ -242,7 +247,9 @@ class Check(ABC):
 
     @property
     def _never_proved(self) -> str:
-        """What is never more than sampled of what is compared, in words; empty if there is none."""
+        """The parts of the comparison that are never more than sampled, in words; empty if there is
+        none.
+        """
         return ""
 
     @abstractmethod

@@ -1,8 +1,8 @@
-"""A compiled model against the network that it was made from: is every output byte right?
+"""Compare a compiled model with the network that it was made from: is every output byte right?
 
-Two references, both of the model before compilation: the chip's own arithmetic, which decides, and
-LiteRT, whose rounding differs a little and which is reported (docs/comparison.md). The RTL may run
-beside the model of the chip. Without a network the program is run, and its DMA judged.
+There are two references, both of the model before compilation. The chip's own arithmetic decides.
+LiteRT, whose rounding differs a little, is reported (docs/comparison.md). The RTL may run beside
+the model of the chip. Without a network the program runs, and its DMA is judged.
 """
 
 from __future__ import annotations
@@ -190,13 +190,13 @@ class ChipCheck(Check):
 
     @property
     def _never_proved(self) -> str:
-        """Of operators on the CPU, of an RTL and by a policy only what was run is known."""
+        """The parts that are known only for the inputs of the run, in words."""
         if self.references is None:
             return ""
         asked = {
             "operators on the CPU": self.whole is not None,
-            "what the RTL gives": self.rtl is not None,
-            "what --policy accepts": self.asked.policy is not None,
+            "results of the RTL": self.rtl is not None,
+            "agreement under --policy": self.asked.policy is not None,
             "a function table that no public program holds": not self.functions.all_public,
         }
         found = [what for what, there in asked.items() if there]
@@ -254,7 +254,9 @@ class ChipCheck(Check):
         if self._makers is None:
             self._makers = self._found_makers()
             if self._makers.reason:
-                self.warnings.append(f"layers are found by their values: {self._makers.reason}")
+                self.warnings.append(
+                    f"layers and tensors are paired by value: {self._makers.reason}"
+                )
         return self._makers.layers
 
     def _found_makers(self) -> Makers:
@@ -271,9 +273,10 @@ class ChipCheck(Check):
             return Makers(reason=one_line(error))
 
     def go_further(self, progress: ProgressCallback) -> None:
-        """As :class:`Check`; not with an eye on layers, nor beside operators on the CPU or an RTL,
-        which take longer than the chip's work says; nor under a policy, which somebody has fitted
-        to the inputs that there are; nor of outputs that are proved."""
+        """As :class:`Check`, but not in these cases: with layers, operators on the CPU or an RTL,
+        which take longer than the chip's work says; under a policy, which someone fitted to the
+        given inputs; if the outputs are proved.
+        """
         asked, sets = self.asked, self.cases.calls
         slow = self.tapped or self.rtl is not None or self.whole is not None
         chosen = asked.runs is not None or asked.inputs_kind or asked.policy is not None
@@ -392,11 +395,11 @@ class ChipCheck(Check):
         return [row for row in self.device.dma if row.verdict.failed]
 
     def _verdict(self) -> Verdict:
-        """That of the outputs, of the tensors within and of the function tables, without a
-        reference also what is wrong with the DMA.
+        """The verdict of the outputs, the inner tensors and the function tables; without a
+        reference also of the DMA.
 
-        DMA that is as hinted is no comparison of outputs; a model without outputs is not compared.
-        Whoever requires a reference requires it of every operator.
+        DMA that is as hinted is no comparison of outputs. A model without outputs is not compared.
+        A required reference is required for every operator.
         """
         uncompared = self.asked.uncompared
         found = [row.verdict for row in self.rows] or [uncompared]
@@ -413,7 +416,7 @@ class ChipCheck(Check):
     def _summary(self) -> str:
         parts = [self._count(by, text) for by, text in _SUMMARIES.items()]
         if self.further and _all_pass(self.rows):
-            parts.append(f"those of {counted(self.further, 'further set')} of inputs pass as well")
+            parts.append(f"outputs of {counted(self.further, 'further input set')} pass as well")
         by_rtl = [row.rtl for row in self.rows if row.rtl is not None]
         if by_rtl:
             equal = sum(each.differing == 0 for each in by_rtl)
@@ -450,7 +453,7 @@ class ChipCheck(Check):
 
 
 def _within(tensors: Sequence[TensorRow]) -> str:
-    """How many tensors within are right, and which is the first that is not."""
+    """The number of inner tensors that are right, and the first wrong one."""
     if not tensors:
         return ""
     found = Counter(row.finding for row in tensors)
@@ -458,7 +461,7 @@ def _within(tensors: Sequence[TensorRow]) -> str:
     counts = ", ".join(f"{found[finding]} {finding}" for finding in shown)
     wrong = next((row for row in tensors if row.finding is Finding.DIFFERS), None)
     first = "" if wrong is None else f"; the first: {wrong.place}: {wrong.message}"
-    return f"tensors within: {counts}{first}"
+    return f"inner tensors: {counts}{first}"
 
 
 def _all_pass(rows: Sequence[OutputRow]) -> bool:

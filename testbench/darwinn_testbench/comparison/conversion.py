@@ -1,7 +1,7 @@
-"""Values of one program as another one has them: types of elements and quantisation.
+"""Convert values of one program to the element type and quantisation of another.
 
-``real = scale * (stored - zero_point)`` on both sides; integers without a scale are taken as they
-are, but for a change of sign: then the zero point moves along, as 128 does for bytes.
+``real = scale * (stored - zero_point)`` holds on both sides. Integers without a scale keep their
+value, except for a change of sign: then the zero point moves along, as 128 does for bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def convert(values: AnyArray, source: Port, target: Port) -> Converted:
         return Converted(values)
     kinds = values.dtype.kind, target.dtype.kind
     if kinds[0] not in "fiub" or kinds[1] not in "fiub":
-        raise InputError(f"{source} cannot be given as {target}")
+        raise InputError(f"{source} cannot be converted to {target}")
     if kinds[1] == "f":
         return _to_float(values, source, target)
     return (
@@ -61,9 +61,9 @@ def _to_float(values: AnyArray, source: Port, target: Port) -> Converted:
 def _quantise(values: AnyArray, source: Port, target: Port) -> Converted:
     assert target.dtype is not None
     if target.dtype.kind == "b" or not target.scale:
-        raise InputError(f"{source} cannot be given as {target}, which has no scale")
+        raise InputError(f"{source} cannot be converted to {target}, which has no scale")
     if np.isnan(values).any():
-        raise InputError(f"{source} holds NaN, which {target} cannot be")
+        raise InputError(f"{source} holds NaN, which {target} cannot represent")
     limits = np.iinfo(target.dtype)
     steps = np.rint(values.astype(np.float64) / target.scale) + (target.zero_point or 0)
     return Converted(steps.clip(limits.min, limits.max).astype(target.dtype), "quantised", True)

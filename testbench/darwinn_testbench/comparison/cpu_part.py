@@ -1,4 +1,4 @@
-"""What the operators on the CPU should give: those of the model before compilation, in LiteRT."""
+"""Expected outputs of the operators on the CPU: the model before compilation, in LiteRT."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How much of a network the inputs of a verification moved.
+"""Input coverage: how many channels of a network varied with the inputs of a verification.
 
-A channel that had the same value at every place in every run tells nothing of what computes it:
-whatever is wrong there and ends in the same value passes. Channels are those of the last axis.
+If a channel had the same value at every place in every run, the comparison says nothing about its
+computation: any fault that ends in the same value passes. Channels are those of the last axis.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from darwinn_testbench.layers.on_chip import RENAMING
 from darwinn_testbench.report import counted
 
 LOW_SHARE = 0.5
-"""Below this share of the network's channels a verification has seen too little to trust it."""
+"""If a smaller share of the network's channels varied, a pass is doubtful."""
 
 NETWORK, OUTPUTS = "network", "outputs"
-"""What was looked at: every tensor that the CPU references compute, or the outputs alone."""
+"""The tensors that were examined: all that the CPU references compute, or the outputs alone."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """How many channels of a tensor took more than one value, over all runs and places.
+    """How many channels of a tensor varied: took more than one value, over all runs and places.
 
-    ``operator`` is the number of the one that computes it in the network before compilation, None
-    for an output that is looked at by itself; ``name`` is the operator's, or the output's.
+    ``operator`` is the number of its operator in the network before compilation; None for an output
+    that is examined by itself. ``name`` is the name of the operator, or of the output.
     """
 
     operator: int | None
@@ -45,11 +45,11 @@ class Moved:
 @brief
 @dataclass(frozen=True)
 class ExcitationFigures:
-    """What was moved of what was looked at (``source``: ``network`` or ``outputs``).
+    """How many channels of the examined tensors (``source``: ``network`` or ``outputs``) varied.
 
-    Tensors with one element for each channel are left out while there is one run: that is one
-    value, whatever it is. ``tensors`` are all that have channels which did not move, and
-    ``warnings`` says in a line each what makes a pass doubtful.
+    Tensors with one element for each channel do not count while there is one run: one element has
+    one value. ``tensors`` are all tensors with channels that did not vary. Each of ``warnings``
+    gives in one line a reason to doubt a pass.
     """
 
     source: str
@@ -62,10 +62,10 @@ class ExcitationFigures:
 
     def __str__(self) -> str:
         if not self.channels:
-            return "whether the inputs move anything is not known: each channel was seen once"
+            return "input coverage unknown: one run shows each channel once; run more inputs"
         what = "" if self.source == NETWORK else " of the outputs"
         share = int(100 * self.moved / self.channels)
-        text = f"{share} % of {counted(self.channels, 'channel')}{what} took more than one value"
+        text = f"input coverage: {share} % of {counted(self.channels, 'channel')}{what} varied"
         return f"{text}; least: {self.least}" if self.least is not None else text
 
 
@@ -88,14 +88,17 @@ class _Span:
         self.high = high if self.high is None else np.fmax(self.high, high)
 
     def moved(self, operator: int | None, name: str) -> Moved | None:
-        """What moved; None if there was nothing that could."""
+        """How many channels varied; None if no channel has two values yet."""
         if self.low is None or self.high is None or self.samples < 2:
             return None
         return Moved(operator, name, len(self.low), int(np.count_nonzero(self.low < self.high)))
 
 
 class Excitation:
-    """Gathers what the runs of a verification move; ``network`` where references compute it."""
+    """Counts the channels that vary in the runs of a verification.
+
+    ``network``: the one whose tensors the references compute, if there is one.
+    """
 
     def __init__(self, network: Network | None = None) -> None:
         self._operators = {} if network is None else dict(_computed(network))
@@ -122,7 +125,7 @@ class Excitation:
                 self._first[name] = value
 
     def figures(self) -> ExcitationFigures:
-        """What was moved until now."""
+        """The counts of all runs so far."""
         found = [span.moved(*self._operators[index]) for index, span in sorted(self._spans.items())]
         source = NETWORK if any(found) else OUTPUTS
         if source == OUTPUTS:
@@ -144,11 +147,11 @@ class Excitation:
 def _warnings(figures: ExcitationFigures) -> Iterator[str]:
     if figures.source == NETWORK and figures.moved < LOW_SHARE * figures.channels:
         yield (
-            f"only {figures.moved:,} of {counted(figures.channels, 'channel')} took more than one "
-            "value: a fault in what the others hold would not be seen"
+            f"only {figures.moved:,} of {counted(figures.channels, 'channel')} varied: "
+            "the comparison would miss a fault in the others"
         )
     for name in figures.unchanged_outputs:
-        yield f"output {name} is the same in all runs: none of the inputs changed it"
+        yield f"output {name} is the same in all runs: no input changed it"
 
 
 def _differ(one: AnyArray, other: AnyArray) -> bool:

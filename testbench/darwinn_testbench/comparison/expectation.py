@@ -1,7 +1,7 @@
-"""What the CPU references of an uncompiled model expect of a compiled one.
+"""The outputs that the CPU references of an uncompiled model expect of a compiled one.
 
-Its tensors are looked at through the inputs and outputs of the compiled model, which carry their
-names, or other ones that the caller maps.
+Its tensors are found through the inputs and outputs of the compiled model, which carry their names,
+or through names that the caller maps.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class References:
             return
         if not self.anyway:
             raise InputError(
-                f"{self._another}: {difference}; `darwinn verify --anyway` compares all the same"
+                f"{self._another}: {difference}; `darwinn verify --anyway` compares nevertheless"
             )
         self.differences.append(f"{self._another}: {difference}")
 
@@ -247,7 +247,9 @@ def _tensor_names(
     ):
         for name, each in each_said.items():
             if each.layout is not None or each.shape is not None:
-                raise InputError(f"--map {name}: both sides are NHWC, nothing can be said of it")
+                raise InputError(
+                    f"--map {name}: both sides are NHWC, so it takes no layout or shape"
+                )
             tensor = network.tensor(each.right)
             if tensor is None and each.right.isdigit() and int(each.right) < len(indices):
                 tensor = network.tensors[indices[int(each.right)]]

@@ -1,8 +1,8 @@
-"""What a program of a network has to hold of each operator: zero points and factor.
+"""The zero points and the factor that a program must hold for each operator of its network.
 
-Every operator of a table below is one instruction that multiplies and accumulates, whose output
-stage the scales of its tensors decide (docs/comparison.md, "The chip's arithmetic"). Operators
-that only move bytes, and those that a table computes, hold nothing of the kind.
+Each operator of a table below is one instruction that multiplies and accumulates; the scales of its
+tensors decide its output stage (docs/comparison.md, "The chip's arithmetic"). Operators that only
+move bytes, and operators computed by a table, hold nothing of this kind.
 """
 
 from __future__ import annotations

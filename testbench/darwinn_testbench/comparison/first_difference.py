@@ -1,12 +1,13 @@
-"""Where two programs begin to differ: which value of one is which of the other, and the first that
-is not the same.
+"""Find where two programs begin to differ: pair their values, and name the first pair that differs.
 
-The values of one call are taken from one program (the reference, say), and the other one is
-followed: at each value that is one of them it goes on from the other's, so that what differs next
-does so of itself. Where both compute the same values in the same order, that order says which is
-which. Where they do not, because one has put operators together that the other keeps apart, what
-is equal says so; and where nothing more is equal, each value that could be the next is tried: the
-right one is that from which on most is equal again.
+The values of one call come from one program, for example the reference. The other program is
+followed: at each value that has a partner, it continues with the partner's value. So the next
+difference arises there and nowhere before.
+
+If both programs compute the same values in the same order, the order pairs them. If not, because
+one has fused operators that the other keeps apart, equal values are paired. Where no more values
+are equal, each value that could be next is tried; the right one leads to the most equal values
+after it.
 """
 
 from __future__ import annotations

@@ -96,9 +96,9 @@ class FunctionTable:
 
     def __str__(self) -> str:
         if self.problem or not self.function:
-            found = self.problem or "follows no known function, and is taken as it is"
+            found = self.problem or "follows no known function, so it is taken as it is"
         else:
-            found = f"follows the {self.function}, and is none that public programs hold"
+            found = f"follows the {self.function}, but no public program holds it"
         return f"table at chunk {self.chunk}, pc {self.pc}: {found}"
 
 
@@ -193,11 +193,11 @@ def _judged(table: CoefficientTable) -> FunctionTable:
     problem = ""
     if error > known.limit:
         problem = (
-            f"is {error:.2g} of its amplitude off the {best.function} at {argument:.5g}; "
+            f"differs from the {best.function} by {error:.2g} of its amplitude at {argument:.5g}; "
             f"{known.limit:.2g} is allowed"
         )
     elif damage:
-        problem = f"is the {best.function} of public programs but for {damage}"
+        problem = f"is the {best.function} of public programs, except {damage}"
     return replace(
         found,
         function=best.function,

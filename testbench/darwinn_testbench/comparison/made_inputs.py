@@ -1,11 +1,12 @@
-"""Inputs made for one element: backwards, so that the term that differs counts in its sum.
+"""Make inputs for one element, backwards, so that the term that differs counts in its sum.
 
-Where the operand of the term is as good as an input of the network, the sum is solved: the operand
-is as far from its zero point as it can be, and the others bring the sum to where the two results
-are rounded apart. Otherwise what is wanted of the operand goes backwards through the sums before
-it, as if nothing were clipped, and the inputs that it depends on most follow its sign. What is
-wanted of the whole sum goes backwards likewise, and all other inputs follow that in several
-strengths.
+If the operand of the term follows directly from an input of the network, the sum is solved. The
+operand is as far from its zero point as possible, and the others bring the sum to a value at which
+the two results round differently.
+
+Otherwise the wanted change of the operand goes backwards through the earlier sums, as if nothing
+were clipped, and the inputs that it depends on most follow its sign. The wanted change of the whole
+sum goes backwards in the same way, and all other inputs follow it in several strengths.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from darwinn_testbench.proof.difference import SumTerms, TermDifference, sum_ter
 from darwinn_testbench.proof.shown import MadeInput
 
 _MOST_BOUNDARIES = 256
-"""Places of rounding that a sum is tried to be brought to."""
+"""Rounding boundaries that are tried for a sum."""
 _STRENGTHS = tuple(1 - int(f"{k:06b}"[::-1], 2) / 64 for k in range(64))
 """How far inputs follow what is wanted, from 1 down and each between those before: each strength
 gives another sum, and somewhere the two results are rounded apart."""

@@ -183,7 +183,7 @@ class _Pairing:
             said = self.said[port.name]
             position = self._position(said.right)
             if position in {each.position for each in pairs.values()}:
-                raise InputError(f"--map {port.name}={said.right}: is another one's already")
+                raise InputError(f"--map {port.name}={said.right}: {said.right} is already paired")
             other = self.right[position]
             layout = said.layout
             if layout is None:

@@ -1,9 +1,9 @@
-"""Where a compiled model begins to differ from a program, seen through taps on both sides.
+"""Find where a compiled model begins to differ from a program, with taps on both sides.
 
-The model's layers are looked for among the bytes that the reference makes on the way. The reference
-is run once as it is, to see which values correspond. Then it is run again, and at every value that
-corresponds it takes the layer's: each value is computed from the same ones on both sides, and so an
-error is counted once.
+The model's layers are searched among the bytes that the reference computes on the way. The
+reference runs once as it is, to see which values correspond. Then it runs again, and takes the
+layer's value at every corresponding value. So both sides compute each value from the same ones, and
+an error counts once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Everything that can be run and compared, behind the protocol of the CPU references.
+"""Everything that can run and be compared, behind the protocol of the CPU references:
 
-A compiled model on the simulated chip, a model before compilation in LiteRT, and the programs of
-other formats.
+- a compiled model on the simulated chip
+- a model before compilation in LiteRT
+- programs of other formats
 """
 
 from __future__ import annotations

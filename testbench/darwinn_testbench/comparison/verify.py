@@ -1,8 +1,8 @@
-"""Is every output right? One side against another, judged by one policy.
+"""Compare one side with another under one policy: is every output right?
 
-The left side is whatever is to be judged: a compiled model on the simulated chip, a model before
-compilation, a program of another format. The right side says what it should give: the network that
-a compiled model was made from, any other program, stored outputs, or nothing.
+The left side is the one to judge: a compiled model on the simulated chip, a model before
+compilation, or a program of another format. The right side gives the expected outputs: the network
+that a compiled model was made from, any other program, stored outputs, or nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Does a refuted element show? At an output that was run, or at the tensor that its operator gives.
+"""Find an input that shows a refuted element, at an output or at the tensor of its operator.
 
-Inferences that were made are looked at first. Where their outputs are right, they and inputs that
-are made for the element are run again, for a second or two, with an eye on the layers that compute
-the operator.
+The inferences that ran come first. If their outputs are right, they and inputs made for the element
+run again, for a second or two, and the layers that compute the operator are watched.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from darwinn_testbench.proof.shown import MadeInput, Shown
 from darwinn_testbench.request.inputs import InputKind
 
 SECONDS = 2.0
-"""How long inputs are tried."""
+"""Duration of the search."""
 
 
 def shown_in(rows: Sequence[OutputRow]) -> Shown | None:
@@ -51,7 +50,7 @@ def shown_in(rows: Sequence[OutputRow]) -> Shown | None:
 
 @dataclass(frozen=True)
 class Search:
-    """Runs inputs again, and looks at what a refuted operator gives."""
+    """Runs inputs again, and examines the results of a refuted operator."""
 
     session: Session
     references: References

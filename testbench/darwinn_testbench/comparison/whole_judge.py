@@ -1,9 +1,9 @@
-"""The outputs of a whole model that operators on the CPU give: are they right?
+"""Judge the outputs of a whole model that operators on the CPU compute.
 
-They follow from the chip's bytes, so that they are right byte for byte where these are: the CPU
-operators of the model before compilation are given the chip's arithmetic, in LiteRT. Where that is
-not known, or a policy says how far the chip's bytes may be off, they are given the chip's own
-bytes. How far LiteRT is off that ran the reference from its inputs on is always reported.
+They follow from the chip's bytes, so if these are right, the outputs are right byte for byte: the
+CPU operators of the model before compilation get the chip's arithmetic, in LiteRT. If that is not
+known, or a policy allows differences of the chip's bytes, they get the chip's own bytes. The
+distance to a LiteRT run of the whole reference is always reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What to change, by rules: each looks at where operators run and what crosses the host link."""
+"""Rules that advise changes: each examines where operators run and what crosses the host link."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _conditions(situation: Situation) -> Iterator[Advice]:
     for (_, change), members in groups.items():
         numbers = tuple(node.index for node, _, _ in members)
         behind = sum(held[number] for number in numbers)
-        keeps = f", keeping {counted(behind, 'operator')} behind on the CPU" if behind else ""
+        keeps = f", keeping {counted(behind, 'downstream operator')} on the CPU" if behind else ""
         what = f"{_named(members)}{keeps}"
         yield Advice(what, change, numbers, behind, source=members[0][2].source)
 
@@ -99,7 +99,7 @@ def _further(situation: Situation) -> Iterator[Advice]:
     if found:
         kinds = ", ".join(dict.fromkeys(node.name for node in found))
         yield Advice(
-            f"{counted(len(found), 'operator')} behind the piece would not run on the chip either",
+            f"{counted(len(found), 'downstream operator')} would not run on the chip either",
             f"{kinds}; matters only after the operator that ended the piece has changed",
             tuple(node.index for node in found),
         )
@@ -179,7 +179,7 @@ def _several_graphs(situation: Situation) -> Iterator[Advice]:
     if situation.graphs > 1:
         yield Advice(
             f"{situation.graphs} graphs in the file (control flow)",
-            "use a model of one graph: the first is looked at",
+            "use a model with one graph: only the first is examined",
         )
 
 

@@ -1,11 +1,12 @@
-"""What an operator must be to run on the chip: the conditions of the vendor's compiler, as a table.
+"""The conditions of the vendor's compiler for an operator on the chip, as a table.
 
 A condition says in a few words what is wrong with an operator, what to do about it, and where the
-rule is from. What the vendor does not put in numbers ("depending on size") is held by what compiled
-models show: at most what was seen on the chip is taken to fit, at least what was seen on the CPU
-not to, and between the two nothing is known. Which rows of the vendor's table are known from where
-says ``evidence``; of what no source at hand has, an operator or the lifting of a limit of 2019, a
-doubt is left.
+rule is from. For some conditions the vendor gives no numbers ("depending on size"). Then compiled
+models give them: sizes up to the greatest seen on the chip fit, sizes from the least seen on the
+CPU do not, and between the two nothing is known.
+
+``evidence`` says which source gives which row of the vendor's table. If no available source
+mentions an operator, or the lifting of a limit of 2019, a doubt remains.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What goes between the CPU and the chip at each inference, and how long the host link takes.
+"""Bytes that cross between the CPU and the chip at each inference, and the time on the host link.
 
-The time is the bytes by the rate of the host's description (docs/timing.md), of each transfer by
-itself: how far transfers and computation overlap, the event model says (``darwinn profile``).
+The time is the number of bytes divided by the rate of the host's description (docs/timing.md), for
+each transfer by itself. The event model gives the overlap of transfers and computation (``darwinn
+profile``).
 """
 
 from __future__ import annotations

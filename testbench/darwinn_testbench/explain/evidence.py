@@ -1,14 +1,14 @@
-"""From where it is known that the vendor's compiler gives an operator to the chip.
+"""Evidence that the vendor's compiler gives an operator to the chip.
 
-The vendor's list is the table of supported operations on coral.ai/docs/edgetpu/models-intro. Of it
-can be read
+The vendor's list is the table of supported operations on coral.ai/docs/edgetpu/models-intro. Two
+sources of it can be read:
 
 - the edition of 2019, in a copy (github.com/dgist-datalab/Datalab_Intern,
-  Edge_TPU/convert_model_for_Edge_TPU.md), each row of which was held against the conditions;
-- of later editions what issues of github.com/google-coral/edgetpu quote or say of them.
+  Edge_TPU/convert_model_for_Edge_TPU.md); each row was compared with the conditions;
+- of later editions, quotes and remarks in issues of github.com/google-coral/edgetpu.
 
-Copies of the later page that were at hand end before the table: rows that are known from neither
-are not confirmed, and a doubt says so (``conditions``).
+The available copies of the later page end before the table. A row that neither source gives is not
+confirmed, and a doubt says so (``conditions``).
 """
 
 from __future__ import annotations

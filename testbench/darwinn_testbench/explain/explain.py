@@ -1,4 +1,4 @@
-"""Where each operator of a network runs, why, what that costs, and what to change."""
+"""Explain where each operator of a network runs, why, at what cost, and what to change."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def explained(asked: Explaining) -> Report[ExplainRow]:
     link = link_of(description, asked.host_name)
     graph, itself_compiled = _read(source)
     if itself_compiled and compiled is not None:
-        raise InputError(f"{name_of(source)}: is compiled; the model before compilation goes first")
+        raise InputError(f"{name_of(source)}: is compiled; give the model before compilation first")
     shell_source = source if itself_compiled else compiled
     asked.progress("reading", 0, None)
     unknown: list[Node] = []
@@ -204,7 +204,7 @@ def _read(source: Source) -> tuple[Graph, bool]:
     """The graph of a ``.tflite``, and whether it is compiled."""
     data = content_of(source)
     if data[4:8] != tflite.IDENTIFIER:
-        raise InputError(f"{name_of(source)}: not a .tflite: what is explained is a graph")
+        raise InputError(f"{name_of(source)}: not a .tflite: explain needs a graph")
     with errors_name(source):
         model = tflite.load(data)
         return graph_of(model), is_compiled(model)

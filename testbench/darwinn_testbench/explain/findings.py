@@ -1,6 +1,7 @@
-"""What of an operator is against a condition of the chip, in a few words: nothing if all is well.
+"""Find, in a few words, what in an operator violates a condition of the chip; empty if nothing
+does.
 
-Each function looks at one thing; which operator is asked what, ``conditions`` says.
+Each function examines one thing; ``conditions`` says which functions apply to which operator.
 """
 
 from __future__ import annotations

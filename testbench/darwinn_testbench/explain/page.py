@@ -1,4 +1,4 @@
-"""Where the operators of a network run, on one HTML page: the network, reasons, transfers."""
+"""The HTML page of an explanation: the network, reasons, transfers."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _sections(report: Report[ExplainRow]) -> Iterator[Section]:
 
 
 def _operators(report: Report[ExplainRow]) -> Iterator[Table]:
-    """What is not on the chip before what is: that is what a reader looks for."""
+    """List operators that are not on the chip first, because readers look for these."""
     for on_chip in (False, True):
         rows = [row for row in report.rows if (row.place is Place.CHIP) is on_chip]
         if rows:
@@ -105,7 +105,7 @@ def _operators(report: Report[ExplainRow]) -> Iterator[Table]:
 
 
 _OPERATORS_NOTE = (
-    "Those that are not on the chip first. "
+    "Operators that are not on the chip come first. "
     "behind N: could perhaps run on the chip, but depends on operator N of the CPU, which depends "
     "on the chip. A question mark is a doubt: a size between what was seen on the chip and what "
     "was seen on the CPU, or a rule that is not confirmed. predicted: where the conditions place "
@@ -174,7 +174,7 @@ def _name(each: Crossing, pieces: int) -> str:
 
 
 def _memory(pieces: tuple[Piece, ...], room: int) -> Chart:
-    """What is cached and streamed of each piece, beside the room for what is cached."""
+    """Cached and streamed bytes of each piece, beside the size of the cache."""
     bytes_of = {
         (f"piece {each.number}", part): size
         for each in pieces

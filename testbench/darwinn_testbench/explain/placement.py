@@ -1,4 +1,4 @@
-"""Where operators run: as the conditions predict it, and as a compiled file shows it."""
+"""Find where operators run: predicted by the conditions, or shown by a compiled file."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Prediction:
 
 
 def predict(graph: Graph, *, several: bool = False) -> list[Prediction]:
-    """Where each operator of a graph will run.
+    """Predict where each operator of a graph will run.
 
-    The vendor's compiler gives the chip one piece: what depends on an operator of the CPU that
-    itself depends on the chip stays on the CPU, whatever it is. Operators of the CPU before the
-    piece do not matter. ``several`` pieces are what it gives with an option: each holds what can
-    run once the operators of the CPU behind the piece before have run.
+    The vendor's compiler gives the chip one piece. An operator stays on the CPU, whatever it is, if
+    it depends on an operator of the CPU that itself depends on the chip. Operators of the CPU
+    before the piece do not matter. An option allows ``several`` pieces: each holds the operators
+    that can run once the operators of the CPU after the previous piece have run.
     """
     found: list[Prediction] = []
     on_chip: dict[int, int] = {}

@@ -1,9 +1,9 @@
-"""Is every byte of every layer right? What the tiles hold against the tensors of the network.
+"""Compare the bytes of every layer in the tiles with the tensors of the network.
 
 The simulated chip is tapped at all of its layers, and each result is put together as the program
 spread it over the tiles (``layers.results``). A tensor of the network is found if one result has
-its size and equals it on every byte; nothing is shifted, scaled or chosen to make it fit. Tensors
-that no layer holds are named with the reason: fused into others, moved by other units, left to the
+its size and equals it on every byte. Nothing is shifted, scaled or chosen to make it fit. If no
+layer holds a tensor, the reason is named: fused into others, moved by other units, left to the
 host.
 """
 
@@ -208,7 +208,7 @@ class LayerCheck:
         taken = self.taken_group.get(tensor.index)
         if taken is not None:
             why = "; ".join(taken.reasons)
-            message = f"taken as the chip has it ({taken.identified}): {why}"
+            message = f"taken from the chip ({taken.identified}): {why}"
             return replace(row, finding=Finding.TAKEN, layers=taken.layers, message=message)
         sent = self._sent(group)
         if sent is not None and sent[0]:
@@ -253,7 +253,7 @@ class LayerCheck:
         return ""
 
     def _use(self, tensor: NetworkTensor, operator: Operator) -> str:
-        """What becomes of a tensor that no layer computes."""
+        """The use of a tensor that no layer computes."""
         users = dict.fromkeys(
             each.name for each in self.network.operators if tensor.index in each.inputs
         )

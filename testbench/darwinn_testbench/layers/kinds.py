@@ -1,6 +1,6 @@
-"""What a layer computes, read off its instructions and off what they read.
+"""Derive the kind of a layer from its instructions and from the data that they read.
 
-A kind that is given is never a guess: what does not tell stays ``unknown``.
+A given kind is never a guess: if the instructions do not tell, it stays ``unknown``.
 """
 
 from __future__ import annotations

@@ -18,13 +18,13 @@ from darwinn_testbench.layers.check import Finding, TensorRow
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """A value that differs although everything before it is the same on both sides.
+    """A value that differs although all values before it are equal on both sides.
 
-    ``name`` and ``operation`` are those of the reference, ``location`` is where in its sources;
-    ``where`` says where the other side has it, ``layers`` are the numbers of layers of a compiled
-    program that hold it. ``paired`` says how it is known that the two values are one, and of two
-    programs in which order of dimensions. ``unseen`` are values just before it that nothing holds,
-    so that the error may be theirs. ``first`` is true of the first of a call.
+    ``name`` and ``operation`` are those of the reference; ``location`` is the place in its sources.
+    ``where`` is the place on the other side; ``layers`` are the numbers of layers of a compiled
+    program that hold the value. ``paired`` says how the two values were paired, and for two
+    programs the order of dimensions. ``unseen`` are values just before it that nothing holds, so
+    the error may be theirs. ``first`` marks the first one of a call.
     """
 
     run: int
@@ -41,9 +41,9 @@ class Divergence:
     max_difference: float
 
     def __str__(self) -> str:
-        order = "the first to differ" if self.first else "differs of itself too"
+        order = "the first to differ" if self.first else "differs as well, from equal inputs"
         place = f" ({self.location})" if self.location else ""
-        before = f"; not seen before it: {', '.join(self.unseen)}" if self.unseen else ""
+        before = f"; earlier tensors not seen: {', '.join(self.unseen)}" if self.unseen else ""
         paired = f" (paired {self.paired})" if self.paired else ""
         of_programs = self.paired and not self.layers
         sides = (" of the reference", "; in the verified program") if of_programs else ("", ", in")

@@ -1,19 +1,19 @@
-"""Where the oracle cannot go on it goes on from what the chip has left for that tensor.
+"""Take tensors from the chip where the oracle cannot compute them, and continue from there.
 
-An operator whose arithmetic on the chip is not known must not end the comparison of all that
-follows from it: its output is taken from the tiles, or as it was sent to the host, and everything
-downstream is computed from there, byte for byte. What is taken says how it was identified:
+If the arithmetic of an operator on the chip is not known, the comparison must not end there. Its
+output comes from the tiles, or as it was sent to the host, and everything downstream is computed
+from it, byte for byte. The tensor is identified in this order:
 
-1. a tensor that is sent to the host is known by its name;
-2. otherwise layers come into question that hold as many bytes with its zero point, that are no
-   other tensor, and that come after those that the tensor is computed from;
-3. of these that one is it from which the next tensor that a layer holds, or that is sent, follows
-   (most of its bytes, so that one wrong byte there is found and not lost). Where nothing that
-   follows can be looked at, the only one left is it, or the one that is nearest to LiteRT's result
-   for the same bytes.
+- A tensor that is sent to the host is known by its name.
+- Otherwise the candidates are layers that hold as many bytes with its zero point, are no other
+  tensor, and come after the layers that the tensor is computed from.
+- The right candidate is the one from which the next tensor that a layer holds, or that is sent,
+  follows (on most of its bytes, so that one wrong byte there is found and not lost). If nothing
+  that follows can be examined, the only remaining candidate is taken, or the one nearest to
+  LiteRT's result for the same bytes.
 
-A tensor that no layer holds, because the compiler fused its operator into the next ones, is passed
-over: the first one behind it that is held is taken.
+If no layer holds the tensor, because the compiler fused its operator into the next ones, the first
+one after it that is held is taken.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The network inside an executable, layer by layer, from nothing but the compiled file.
+"""Show the network inside an executable, layer by layer, from the compiled file alone.
 
-What a layer reads is seen in a run on marked data (``darwinn_sim.analysis.provenance``); what it
-computes follows from its instructions. What neither of them tells is named in ``unknown``: a value
-that is given is never a guess.
+A run on marked data shows the reads of a layer (``darwinn_sim.analysis.provenance``); its
+instructions give its computation. ``unknown`` names everything that neither of them tells: a given
+value is never a guess.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Is an executable the same function of its inputs as its network? Proved, without an input."""
+"""Prove, without an input, that an executable is the same function of its inputs as its network."""

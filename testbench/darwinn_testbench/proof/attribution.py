@@ -1,14 +1,14 @@
-"""Which element of a network each byte of a program's parameters is.
+"""Find which element of a network each byte of a program's parameters is.
 
-A run on value numbers that follows the parameters, too (``numbering.run.trace_program``), says of a
-sum which bytes are multiplied with which numbers. The number of its result says which element of
-the network the sum is, and those of its operands which terms they are: so each byte is a weight, by
-its place in the network, whatever it holds.
+A run on value numbers also follows the parameters (``numbering.run.trace_program``). For each sum
+it records which bytes are multiplied with which numbers. The number of the result identifies the
+element of the network, and the numbers of the operands identify its terms. So each byte is known as
+a weight at a place in the network, whatever its value.
 
-What is found is then put to the test: bytes, and the weights that they are, get other values, alike
-on both sides, and bytes that nothing depends on get any value. Each element has to be the same
-function of the inputs again. Other values also tell channels apart that were alike, so that a
-further round finds more.
+Then the findings are tested. Attributed bytes, and the weights that they are, get new values, the
+same on both sides. Bytes that nothing depends on get any value. Each element must be the same
+function of the inputs again. New values also separate channels that were alike, so a further round
+finds more.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from darwinn_testbench.proof.unsigned import unsigned
 from darwinn_testbench.proof.windows import LAYERS, Window, windows
 
 _MOST_ROUNDS = 16
-"""A round gets behind one layer that differs."""
+"""Each round gets past one layer that differs."""
 _RANDOM_BIAS = 1 << 20
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SIGN = np.uint8(0x80)
 _WORD = 4
 _AT_ONCE = 1 << 18
-"""Uses that are looked at together, which bounds memory."""
+"""Uses that are handled in one go; this bounds memory."""
 _ALL_LANES = np.uint64(2**64 - 1)
 _LIKE = 2
-"""A channel that no result names is the one that holds at least one of so many of its weights."""
+"""A lane gets a channel that no result identifies if at least one in so many of its weights agrees.
+"""
 
 Places = NDArray[np.int64]
 
@@ -74,13 +75,13 @@ _KINDS = {
 
 @dataclass
 class Attribution:
-    """Of each byte of the parameters (``data``), those that are cached first: its ``kind``, and the
+    """For each byte of the parameters (``data``, the cached ones first): its ``kind``, and the
     ``tensor`` and flat ``element`` of the network that it is, or -1.
 
-    Of the words of biases, factors and zero points ``element`` is four times the channel, and one
-    more for each byte; the tensor of factors and zero points is that of the weights. ``network`` is
-    unsigned (``proof.unsigned``). ``layers``: the operators whose parameters were looked for.
-    ``reason``: why what was found is not so.
+    For words of biases, factors and zero points, ``element`` is four times the channel plus the
+    number of the byte. The tensor of factors and zero points is that of the weights. ``network`` is
+    unsigned (``proof.unsigned``). ``layers`` are the operators whose parameters were searched.
+    ``reason`` says why the findings failed the test.
     """
 
     network: Network
@@ -151,7 +152,7 @@ class _Search:
         self._held = np.zeros(len(data), np.bool_)
 
     def result(self) -> Attribution:
-        """What is found, and is so."""
+        """The findings that pass the test."""
         found = self._found
         first = _Round(self._session, self._uncompiled, found)
         found.layers = first.layers
@@ -181,7 +182,7 @@ class _Search:
         found = self._found
         found.kind[found.kind > Kind.PADDING] = Kind.UNEXPLAINED
         found.tensor[:], found.element[:] = -1, -1
-        found.reason = "with other values on both sides another function is computed"
+        found.reason = "with new values on both sides, the functions differ"
         return found
 
     def _is_complete(self) -> bool:
@@ -565,9 +566,11 @@ class _Uses:
         found.kind[place], found.tensor[place], found.element[place] = kind, tensor, element
 
     def close(self) -> None:
-        """Give channels that no result names to lanes that no element is known of: of each site in
-        order, by most of what their bytes hold. That tells alike channels apart by nothing, which
-        makes no difference."""
+        """Give channels that no result identifies to lanes without a known element.
+
+        This goes site by site; each lane gets the channel with the most equal bytes. Channels that
+        are alike cannot be told apart, which makes no difference.
+        """
         if not self._rest:
             return
         rest = _joined(self._rest)

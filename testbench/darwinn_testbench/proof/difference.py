@@ -1,8 +1,8 @@
-"""Where a program computes another function than its network: the element and the term that differ.
+"""Find the element and the term in which a program computes another function than its network.
 
-The sums of the program's results are made once more. One that is the network's, with another
-result, has another output stage; one that differs by a multiple of one operand has another weight,
-by a constant another bias.
+The sums of the program's results are computed once more. If the sum equals the network's and the
+result does not, the output stage differs. If the sum differs by a multiple of one operand, a weight
+differs. If it differs by a constant, a bias differs.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MOST_SUMS = 1 << 16
 _MOST_WEIGHT = 1 << 17
 _MOST_BIAS = 1 << 33
 _LARGEST_SUM = 2**31 - 1
-"""Weights and biases that differ by more are none."""
+"""Greatest difference that counts as one of a weight or a bias."""
 
 
 class Surplus:
-    """Collects the results of a program that are none of its network's."""
+    """Collects the results of a program that are not among its network's."""
 
     def __init__(self, known: NumberSet) -> None:
         self._known = known
@@ -157,9 +157,10 @@ class Results:
     def harmless(
         self, network: Network, operator: Operator, missing: NDArray[np.int64], stage: StageTerms
     ) -> dict[int, np.uint64]:
-        """Those of ``missing`` that the program makes the same of, with its numbers for them.
+        """The elements of ``missing`` that the program computes with the same result, with its
+        numbers.
 
-        Its factor gives the same for every sum that can be; or its sum differs by a multiple of
+        Either its factor gives the same for every possible sum, or its sum differs by a multiple of
         2^32, which no accumulator holds.
         """
         made = self._sorted()
@@ -242,8 +243,11 @@ def _reach(network: Network, operator: Operator) -> int:
 
 
 def _agree(stage: StageTerms, one: float, other: float, reach: int) -> bool:
-    """Two factors give the same for every sum. Where results have bounds they grow with the sum, so
-    that it is enough to know where each begins; of others nothing is said."""
+    """Whether two factors give the same result for every sum.
+
+    Results with bounds grow with the sum, so it is enough to know where each result begins. For
+    other results there is no answer.
+    """
     if not (stage.bounded and 0 < one < np.inf and 0 < other < np.inf):
         return False
     return bool(np.array_equal(_begins(stage, one, reach), _begins(stage, other, reach)))

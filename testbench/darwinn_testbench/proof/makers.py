@@ -1,10 +1,12 @@
-"""Which layers of a program compute which tensors: by the numbers of elements, not by values.
+"""Find which layers of a program compute which tensors, by the numbers of elements, not by values.
 
 The results of a program are collected with the instructions that made them. A layer computes, or
-moves, the tensor that many of its results are elements of, by number or by sum, so that some wrong
-elements, or a wrong factor, change nothing. Behind an operator with wrong elements the network is
-numbered from what the chip has in their place: the results of one run of lanes are consecutive
-elements, of which those that are right say which the others are.
+moves, a tensor if many of the layer's results are elements of this tensor, by number or by sum. So
+a few wrong elements, or a wrong factor, change nothing.
+
+After an operator with wrong elements, the network takes the chip's numbers for these elements. The
+results of one run of lanes are consecutive elements, so the right ones tell which elements the
+others are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Value numbers of maxima: a maximum is the set of its values, whatever steps it is taken in."""
+"""Value numbers of maxima: the number depends on the set of values, and not on the steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Elements = NDArray[np.uint64]
 
 
 class TooMany(Exception):
-    """A maximum of more values than the chip's are followed of."""
+    """A maximum of more values than the chip's run follows."""
 
 
 class Maxima:
@@ -105,7 +105,7 @@ class Maxima:
 
 
 def _without_lesser(values: frozenset[int]) -> frozenset[int]:
-    """Of constants the greatest alone, unless that is 0: no byte is less."""
+    """Drop all constants except the greatest, and also that one if it is 0: no byte is less."""
     constants = [each for each in values if each < CONSTANTS]
     kept = {max(constants)} - {0} if constants else set()
     return values - frozenset(constants) | kept

@@ -1,4 +1,4 @@
-"""A network on value numbers: of each operator the elements of which the chip makes the same."""
+"""A network on value numbers: for each operator, the elements that the chip computes as well."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from darwinn_testbench.proof.terms import (
 from darwinn_testbench.proof.unsigned import unsigned
 
 Resolve = Callable[[Operator, NDArray[np.int64], StageTerms], Mapping[int, np.uint64]]
-"""Asked for elements of an operator (flat indices) that the chip makes nowhere: gives the chip's
-numbers of those that are the same all the same."""
+"""Gets elements of an operator (flat indices) whose numbers the chip lacks; returns the chip's
+numbers for those that are nevertheless the same.
+"""
 
 Watch = Callable[[Network, Operator, Mapping[int, Elements]], None]
 """Gets an operator that has numbers, with those that there are then."""
@@ -33,9 +34,9 @@ Watch = Callable[[Network, Operator, Mapping[int, Elements]], None]
 
 @dataclass(frozen=True)
 class OperatorProof:
-    """An operator of the chip's part. ``reason``: why it has no terms, empty if it has.
+    """An operator of the chip's part. ``reason`` says why it has no terms; empty if it has.
 
-    Of ``elements`` of its outputs the chip makes all but those that are ``missing`` (of each
+    The chip computes all ``elements`` of its outputs except those that are ``missing`` (for each
     output, flat indices in order).
     """
 

@@ -1,4 +1,4 @@
-"""What the bytes of a program's parameters are, as a part of a verification: counts, by tensor."""
+"""The kinds of bytes in a program's parameters, as part of a verification: counts, by tensor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_LISTED = 1000
 _MOST_TOLD = 3
 _WORD = 4
 _ELSEWHERE = {
-    Kind.WEIGHT: "no sum of the chip is known to have them",
+    Kind.WEIGHT: "found in no sum of the chip",
     Kind.BIAS: "in no parameters: instructions hold them, or they are 0",
 }
 
@@ -81,12 +81,14 @@ class ByteSpan:
 @brief
 @dataclass(frozen=True)
 class Parameters:
-    """What all ``bytes`` of the parameters are: ``weight_bytes`` and ``bias_bytes``, which are
-    ``found`` of the ``elements`` of the network's ``constants``; words of factors and zero points
-    of channels (``scale_bytes``); ``absent_bytes``, which are zero points that multiply what an
-    element does not have; ``padding_bytes``, which nothing depends on; and ``unexplained_bytes``,
-    the first of which are ``unexplained``. There are ``changes``, and the first are in ``changed``.
-    ``reason``: why nothing is said."""
+    """The kinds of all ``bytes`` of the parameters.
+
+    ``weight_bytes`` and ``bias_bytes`` are ``found`` of the ``elements`` of the network's
+    ``constants``. ``scale_bytes`` are words of factors and zero points of channels.
+    ``absent_bytes`` are zero points whose operand an element does not have. Nothing depends on
+    ``padding_bytes``. The first of the ``unexplained_bytes`` are ``unexplained``. ``changes``
+    counts changed elements; the first are in ``changed``. ``reason`` says why there is no result.
+    """
 
     bytes: int = 0
     elements: int = 0
@@ -107,7 +109,7 @@ class Parameters:
 
     @property
     def verdict(self) -> Verdict:
-        """Of functions the proof decides."""
+        """PASS: the proof decides about functions."""
         return Verdict.PASS
 
     def __str__(self) -> str:
@@ -132,7 +134,7 @@ class Parameters:
 def parameters_of(
     session: Session, uncompiled: Uncompiled, progress: ProgressCallback
 ) -> Parameters:
-    """Say what the parameters are, or take what was found before of the same files.
+    """Find the kinds of the bytes, or take the findings that are kept for the same files.
 
     The chip is left as after another inference, or powered up.
     """
@@ -160,7 +162,7 @@ def _tried(session: Session, uncompiled: Uncompiled) -> Parameters:
 
 
 def without(reason: str) -> Parameters:
-    """The record where nothing was tried, with the reason."""
+    """The record for a search that was not tried, with the reason."""
     return Parameters(reason=reason, judged=Judgement.NOT_JUDGED)
 
 
@@ -203,7 +205,11 @@ def _constants(found: Attribution, uncompiled: Uncompiled) -> Iterator[ConstantB
             tensor = found.network.tensors[index]
             place = operator.index, operator.name, tensor.name, tensor.size
             if index not in kinds:
-                reason = "its operator has no proof" if operator.name in LAYERS else "of no layer"
+                reason = (
+                    "its operator has no proof"
+                    if operator.name in LAYERS
+                    else "its operator is no layer"
+                )
                 yield ConstantBytes(*place, reason=reason)
                 continue
             octets = found.found(index, kinds[index]).reshape(tensor.size, -1)

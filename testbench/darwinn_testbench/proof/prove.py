@@ -35,7 +35,7 @@ from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.result_layers import ResultLayers
 from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
 
-NO_ELEMENT = "no element of it is computed as its rule says"
+NO_ELEMENT = "the program computes no element of it as its rule says"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Uncompiled:
 
 
 def path_of(kind: str, session: Session, uncompiled: Uncompiled) -> Path:
-    """Where what is known of a program beside its network is kept."""
+    """The path at which findings about a program and its network are kept."""
     compiled = session.model.compiled
     names = sorted(uncompiled.names.items())
     subjects = compiled.inference, compiled.caching, uncompiled.data, names
@@ -84,9 +84,12 @@ class OutputProof:
 
 @dataclass(frozen=True)
 class OperatorVerdict:
-    """An operator that is not proved. ``reason``: why it is only sampled; else ``missing`` of its
-    ``elements`` are another function, and ``difference`` says in what. ``layers`` of the program
-    compute it, as far as that is known."""
+    """An operator that is not proved.
+
+    ``reason`` says why it is only sampled. Without a reason, ``missing`` of its ``elements`` are
+    another function, and ``difference`` names the difference. ``layers`` of the program compute it,
+    as far as known.
+    """
 
     index: int
     name: str
@@ -107,9 +110,9 @@ class OperatorVerdict:
 
 @dataclass(frozen=True)
 class FunctionProof:
-    """What is proved of a program. ``reason``: why nothing could be tried.
+    """The result of a proof. ``reason`` says why none could be tried.
 
-    Of ``operators`` on the chip those are proved that are neither ``sampled`` nor ``refuted``.
+    Those of the ``operators`` on the chip are proved that are neither ``sampled`` nor ``refuted``.
     """
 
     operators: int = 0
@@ -135,7 +138,7 @@ class NumberedInference(NamedTuple):
 
 
 def prove(session: Session, uncompiled: Uncompiled) -> FunctionProof:
-    """Compare what a program computes with what a network says, for all inputs.
+    """Compare a program with a network, for all inputs.
 
     The chip is left as after an inference.
     """
@@ -181,7 +184,7 @@ def numbers_of_inputs(
     for bound in model.inputs:
         tensor = network.tensor(uncompiled.name(bound.port.name))
         if tensor is None or bound.constant is not None or tensor.variable:
-            raise NotLifted(f"input {bound.port.name} is no input of the network")
+            raise NotLifted(f"the network has no input {bound.port.name}")
         if bound.port.dtype.itemsize != 1 or bound.port.elements != tensor.size:
             raise NotLifted(f"input {bound.port.name} is not one byte for each element")
         elements = random_elements(random, tensor.size)
@@ -191,8 +194,9 @@ def numbers_of_inputs(
 
 
 class _Proof:
-    """A program beside its network, which is gone through once, and again where a difference
-    changes nothing."""
+    """A program and its network. They are compared once, and again if a difference may change
+    nothing.
+    """
 
     def __init__(
         self, session: Session, uncompiled: Uncompiled, program: NumberedInference

@@ -1,4 +1,4 @@
-"""Which layers results of a program are of, and which layers compute or move many of them."""
+"""Find the layer of each result of a program, and the layers that compute or move many of them."""
 
 from __future__ import annotations
 

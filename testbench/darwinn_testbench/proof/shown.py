@@ -1,4 +1,4 @@
-"""Where a refuted element shows: an input for which the chip has another byte than the network."""
+"""An input that shows a refuted element: the chip has another byte than the network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from darwinn_reference.arrays import AnyArray
 from darwinn_testbench.chip.inputs import Origin
 from darwinn_testbench.report.result import PYTHON_ONLY
 
-NOT_SHOWN = "differs, not shown to be visible"
+NOT_SHOWN = "no input found that shows it"
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class MadeInput:
 
 @dataclass(frozen=True)
 class Shown:
-    """An ``element`` of ``tensor`` of which the network has one value and the chip another.
+    """An ``element`` of ``tensor`` that differs between ``network`` and ``chip``.
 
-    ``is_output``: the tensor is sent to the host; else it is what the refuted operator gives. The
-    inputs are those of a ``run``, drawn from ``origin`` unless they were given; or they were
-    ``made`` for the element.
+    ``is_output``: the chip sends the tensor to the host; if not, the refuted operator computes it.
+    The inputs are those of a ``run``, generated from ``origin`` unless the user gave them; or they
+    were ``made`` for the element.
     """
 
     tensor: str
@@ -46,11 +46,11 @@ class Shown:
     )
 
     def __str__(self) -> str:
-        what = "output" if self.is_output else "the tensor that it gives, no output that was run:"
+        what = "output" if self.is_output else "inner tensor"
         where = ", ".join(map(str, self.element))
         of = "an input made for it" if self.run is None else f"run {self.run}"
         origin = "" if self.origin is None else f" ({self.origin})"
         return (
-            f"shown in {of}{origin} at {what} {self.tensor}, element ({where}) is "
+            f"shown by {of}{origin}: {what} {self.tensor}, element ({where}) is "
             f"{self.network:g}, the chip has {self.chip:g}"
         )

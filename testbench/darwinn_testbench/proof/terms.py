@@ -1,9 +1,9 @@
-"""An operator on value numbers in the place of values: by the same function that computes values.
+"""Compute an operator on value numbers, by the same function that computes values.
 
-A rule of the oracle says what an output element is. Where it is a sum of products, the rule's own
-function adds up the parts of value numbers as it adds up bytes, one part at a time, and a hash of
-the whole sum takes the place of the output stage. Moves move numbers. What a rule's function is
-asked for in which way stands beside it (``Terms`` in ``reference.tflite.rules``).
+A rule of the oracle defines the output elements. For a sum of products, the rule's own function
+adds up the parts of value numbers as it adds up bytes, one part at a time. A hash of the whole sum
+replaces the output stage. Moves move numbers. Each rule names the way in which its function is
+called (``Terms`` in ``reference.tflite.rules``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Elements = NDArray[np.uint64]
 _BYTE_SPAN = 255
 _INT32_SPAN = 2**31
 _MAY_KEEP = 1 / 128
-"""How near to the reciprocal of a weight a factor is where a byte may come out as it went in."""
+"""A byte may come out unchanged only if the factor is this near to the reciprocal of its weight."""
 _LEAST_FACTOR = 2.0**-20
 """No weight is the reciprocal of less."""
 
@@ -63,7 +63,7 @@ class Program(Protocol):
 
 
 class NoTerms(Exception):
-    """An operator for which there is no rule of proof, or one form of it: says which."""
+    """There is no rule of proof for an operator, or for this form of it; the text says which."""
 
 
 def outputs_of(
@@ -332,9 +332,9 @@ class _Stage:
         scales: NDArray[np.float32],
         fixed: NDArray[np.int64],
     ) -> None:
-        """Where a sum is of one byte alone, which comes out as it went in, it is that byte.
+        """If a sum has only one byte and this byte comes out unchanged, the result is that byte.
 
-        Its weight is then the factor's reciprocal, and the byte is one of the operands'.
+        Its weight is then the reciprocal of the factor, and the byte is one of the operands'.
         """
         parts = [each for each in self.call.inputs if isinstance(each, _Part)]
         points = {Operand.zero_point.fget(each) for each in parts}  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Proof of function as a part of a verification: tried once for two files, and kept."""
+"""Proof of function as a part of a verification: tried once for a pair of files, and kept."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ _MOST_NAMED = 3
 @brief
 @dataclass(frozen=True)
 class Proof(FunctionProof):
-    """What is proved of a program, and whether that was ``judged`` now. ``every_output``: every
-    byte of every output is the same function of the inputs as in the network. ``shown``: an input
-    for which a refuted element differs, if one was found."""
+    """The result of a proof, and whether it was ``judged`` now.
+
+    ``every_output``: every byte of every output is the same function of the inputs as in the
+    network. ``shown``: an input for which a refuted element differs, if one was found.
+    """
 
     judged: Judgement = Judgement.JUDGED
     seconds: float = 0.0
@@ -40,7 +42,7 @@ class Proof(FunctionProof):
 
     @property
     def verdict(self) -> Verdict:
-        """MISMATCH if an element is another function; PASS says nothing of what is sampled."""
+        """MISMATCH if an element is another function. PASS says nothing about sampled operators."""
         return Verdict.MISMATCH if self.refuted else Verdict.PASS
 
     @property
@@ -63,7 +65,7 @@ class Proof(FunctionProof):
         if sampled:
             parts.append(f"sampled: {_named(sampled)}")
         if behind:
-            parts.append(f"{counted(len(behind), 'operator')} behind not proved")
+            parts.append(f"{counted(len(behind), 'downstream operator')} not proved")
         return "; ".join(parts)
 
 
@@ -77,7 +79,7 @@ LEFT_OUT = Proof(reason="--no-proof", judged=Judgement.NOT_JUDGED)
 
 
 def proof_of(session: Session, uncompiled: Uncompiled, progress: ProgressCallback) -> Proof:
-    """Prove what can be proved, or take what was proved before of the same files.
+    """Prove as much as possible, or take the proof that is kept for the same files.
 
     The chip is left as after another inference, or powered up.
     """
@@ -115,5 +117,5 @@ def _tried(session: Session, uncompiled: Uncompiled) -> tuple[FunctionProof, boo
 
 
 def without(reason: str) -> Proof:
-    """The record where nothing was tried, with the reason."""
+    """The record for a proof that was not tried, with the reason."""
     return replace(LEFT_OUT, reason=reason)

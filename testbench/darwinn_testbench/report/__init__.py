@@ -1,4 +1,4 @@
-"""What a command found: verdicts and rows, as tables, JSON, JUnit XML, SARIF and Markdown."""
+"""The results of a command: verdicts and rows, as tables, JSON, JUnit XML, SARIF and Markdown."""
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report.junit import to_junit

@@ -1,4 +1,4 @@
-"""Results on disk: written whole or not at all."""
+"""Write results to disk as a whole, or not at all."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def result_stream(target: str | os.PathLike[str], *, kept: str = "") -> Iterator
 
 @contextmanager
 def errors_named(target: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors of the system name ``target``, not a temporary file, which nobody has heard of."""
+    """Let errors of the system name ``target``, not a temporary file, whose name nobody knows."""
     try:
         yield
     except BrokenPipeError:

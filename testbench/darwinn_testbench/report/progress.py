@@ -13,4 +13,4 @@ class ProgressCallback(Protocol):
 
 
 def silent(description: str, done: int, total: int | None) -> None:
-    """The callback of a caller who does not want to know."""
+    """The callback for callers that need no progress."""

@@ -1,4 +1,4 @@
-"""Remarks of the files that a report is made from become its warnings."""
+"""Turn remarks about the files of a report into its warnings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RowKind = TypeVar("RowKind", bound=Row)
 
 
 def remarked(make: Callable[P, Report[RowKind]]) -> Callable[P, Report[RowKind]]:
-    """``make``, whose report says under ``warnings`` what there was to remark of the files."""
+    """``make``, with the remarks about its files in the ``warnings`` of its report."""
 
     @wraps(make)
     def made(*args: P.args, **kwargs: P.kwargs) -> Report[RowKind]:

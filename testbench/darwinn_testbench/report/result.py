@@ -117,7 +117,7 @@ RowKind = TypeVar("RowKind", bound=Row, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Generic[RowKind]):
-    """What ``command`` found in ``file``.
+    """The results of ``command`` for ``file``.
 
     ``decided`` overrides the verdict that follows from the rows (the worst of them). ``figures``
     are facts about the file or the run as a whole (seed, seconds, chip).
@@ -139,7 +139,7 @@ class Report(Generic[RowKind]):
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What the verdict rests on without evidence: assumed values of the programs."""
+        """Assumptions that the verdict rests on: assumed values of the programs."""
         return tuple(self.figures.get("assumptions", ()))
 
     @property
@@ -243,9 +243,9 @@ def _cell(row: Any, name: str) -> str:
 
 
 def telling_rows(report: Report[RowKind]) -> list[Row]:
-    """The rows, and one for the whole where none of them carries its verdict.
+    """The rows; if none of them carries the report's verdict, also a row for the whole.
 
-    A list of test cases made from them cannot look better than the report.
+    So a list of test cases made from them cannot look better than the report.
     """
     rows: list[Row] = list(report.rows)
     if report.verdict not in {row.verdict for row in rows}:

@@ -38,11 +38,11 @@ class Column(Generic[Item]):
 
 
 class FittedTable:
-    """A table that fits the width of whatever it is printed on.
+    """A table that fits the width of its terminal or file.
 
-    First the columns that may shrink give way, then all other texts; names lose their middle.
-    Where that is not enough columns are left out from the right, and a line says which. Numbers
-    and verdicts are never cut, and the column of verdicts is never left out.
+    First the columns that may shrink give way, then all other texts; names lose their middle. If
+    this is not enough, columns are left out from the right, and a line says which. Numbers and
+    verdicts are never cut, and the column of verdicts is never left out.
     """
 
     def __init__(self, headings: Sequence[str], columns: Sequence[Fit], title: str | None) -> None:

@@ -17,7 +17,7 @@ from darwinn_testbench.errors import InputError, PolicyError
 
 
 class Verdict(StrEnum):
-    """What a row or a whole report says, from best to worst."""
+    """Verdict of a row or a whole report, from best to worst."""
 
     PROVED = "proved"
     """Every output is right for every input and in every legal timing, by proof."""
@@ -161,8 +161,8 @@ def judged(error: BaseException) -> tuple[Verdict, str]:
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception says, in one line that can be read; of the operating system's errors
-    without the number.
+    """The text of an exception in one readable line; for errors of the operating system without the
+    number.
     """
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"

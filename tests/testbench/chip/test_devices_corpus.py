@@ -99,7 +99,7 @@ def test_segments_of_a_pipeline_run_one_after_another(
 
 def test_segments_that_do_not_fit_are_refused(corpus: Path) -> None:
     sessions = [Session(model_of(corpus, name)) for name in (SMALL, SEGMENT.format(1))]
-    with pytest.raises(InputError, match="is given by none before it"):
+    with pytest.raises(InputError, match="no model before it computes its input"):
         Pipeline(sessions)
 
 

@@ -182,7 +182,7 @@ def test_further_hazards_are_listed_as_such() -> None:
     for number in (2, 11, 12):
         several = Hazards(1, 0.0, (one,) * number)
         assert str(several).startswith(f"{number} hazards: nothing orders PopInput")
-        assert str(several).endswith("mend the first one first: later ones often follow from it")
+        assert str(several).endswith("fix the first one first: later ones often follow from it")
         heading, *lines = hazard_lines(several)
         assert heading.startswith("further hazards")
         assert len(lines) == min(number - 1, 11)

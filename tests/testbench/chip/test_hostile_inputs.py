@@ -113,7 +113,9 @@ def test_what_is_as_large_in_the_file_is_read(tmp_path: Path) -> None:
 def test_a_small_file_does_not_ask_for_any_number_of_inferences(tmp_path: Path) -> None:
     path = packed(tmp_path / "x.npz", 2000, 1000, head=(2_000_000,))
     scalar = TensorPort("x", (1,), np.dtype(np.uint8))
-    with pytest.raises(InputError, match="2000000 inferences, more than 65536 of a file"):
+    with pytest.raises(
+        InputError, match="2000000 inferences in one file, at most 65536 are allowed"
+    ):
         read_inputs([path], [scalar])
 
 

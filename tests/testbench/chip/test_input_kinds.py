@@ -103,7 +103,7 @@ def test_a_run_depends_on_its_seed_and_kind_and_not_on_how_many_there_are() -> N
 def test_kinds_that_are_not_there_or_not_drawn_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(InputError, match="magic: no kind of inputs; the kinds are noise, "):
+    with pytest.raises(InputError, match="magic: unknown kind of inputs; the kinds are noise, "):
         random_inputs([IMAGE], 0, None, ["magic"])
     sample(tmp_path)
     file = str(tmp_path / "dense_edgetpu.tflite")
@@ -111,7 +111,7 @@ def test_kinds_that_are_not_there_or_not_drawn_are_refused(
     for command in ("run", "verify"):
         given_too = [command, file, "--inputs", str(tmp_path / "x.npy"), "--inputs-kind", "noise"]
         assert run_command_line(given_too) == 2
-        assert "a kind is of drawn inputs, not of given ones" in capsys.readouterr().err
+        assert "a kind applies to generated inputs, not to given ones" in capsys.readouterr().err
 
 
 def test_verify_makes_a_run_of_each_kind_and_any_of_them_again(
@@ -230,7 +230,7 @@ def test_channels_that_never_leave_one_value_are_counted() -> None:
     first = found.figures()
     assert (first.channels, first.moved, first.unchanged_outputs) == (4, 1, ())
     assert str(first) == (
-        "25 % of 4 channels took more than one value; least: operator 0 CONV_2D 1 of 4"
+        "input coverage: 25 % of 4 channels varied; least: operator 0 CONV_2D 1 of 4"
     )
     assert first.warnings[0].startswith("only 1 of 4 channels")
     found.add({"out": dense}, values | {3: dense + np.array([0, 1], np.uint8)})
@@ -247,7 +247,7 @@ def test_channels_that_never_leave_one_value_are_counted() -> None:
 
 def test_without_a_reference_the_outputs_are_looked_at() -> None:
     found = Excitation()
-    assert "each channel was seen once" in str(found.figures())
+    assert "input coverage unknown" in str(found.figures())
     for value in (0, 9):
         found.add({"a": np.array([[value, 1]], np.int8), "b": np.array([np.nan])}, {})
     figures = found.figures()
@@ -255,7 +255,7 @@ def test_without_a_reference_the_outputs_are_looked_at() -> None:
     assert figures.unchanged_outputs == ("b",)
     found.add({"b": np.zeros((2, 4))}, {})
     assert found.figures().channels == 7
-    assert str(figures).startswith("33 % of 3 channels of the outputs took more than one value")
+    assert str(figures).startswith("input coverage: 33 % of 3 channels of the outputs varied")
 
 
 def test_verify_tells_how_much_of_the_network_moved(
@@ -265,7 +265,7 @@ def test_verify_tells_how_much_of_the_network_moved(
     command = ["verify", str(tmp_path / "dense_edgetpu.tflite")]
     command += ["--reference", str(tmp_path / "dense.tflite")]
     assert run_command_line(command) == 0
-    assert "channels took more than one value" in capsys.readouterr().out
+    assert "channels varied" in capsys.readouterr().out
     assert run_command_line([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["excitation"]
     assert found["source"] == "network"

@@ -78,12 +78,12 @@ def test_outputs_of_the_last_segment_are_results_whoever_takes_them() -> None:
     [
         (
             [segment(1, "x", "a"), segment(2, "a", "b"), segment(3, "bz", "c")],
-            r"segment3: its input z \(uint8 1x4\) is given by none before it "
+            r"segment3: no model before it computes its input z \(uint8 1x4\) "
             r"\(segment1, segment2\)$",
         ),
         (
             [segment(1, "x", "a"), segment(2, "b", "c"), segment(3, "a", "b")],
-            r"segment2: its input b .* \(segment1\); segment3 gives it, but runs later",
+            r"segment2: no model before it computes its input b .* \(segment1\); segment3 ",
         ),
         (
             [segment(1, "x", "a"), segment(2, "x", "a"), segment(3, "a", "c")],
@@ -99,7 +99,7 @@ def test_outputs_of_the_last_segment_are_results_whoever_takes_them() -> None:
         ),
         (
             [segment(1, "x", "ar"), segment(2, "a", "r")],
-            "segment1 and segment2 both give a result r",
+            "segment1 and segment2 both compute a result r",
         ),
     ],
 )

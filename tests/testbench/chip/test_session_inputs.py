@@ -73,13 +73,16 @@ WRONG: dict[str, tuple[Callable[[str, AnyArray], Any], str]] = {
         lambda name, array: {name: np.stack([array] * 2)},
         "has shape 2x8x12x4: 768 elements, and one inference takes 384",
     ),
-    "list": (lambda name, array: {name: array.tolist()}, "the data is of type list, and no array"),
+    "list": (
+        lambda name, array: {name: array.tolist()},
+        "the data must be an array of NumPy, got list",
+    ),
     "dtype": (
         lambda name, array: {name: array.astype(np.float32)},
-        "the data has dtype float32; input_sets",
+        "the data has dtype float32; convert it with input_sets",
     ),
-    "array": (lambda name, array: array, "maps names .* is no ndarray; the model takes"),
-    "sequence": (lambda name, array: [array], "maps names .* is no list; the model takes"),
+    "array": (lambda name, array: array, "must map names .*, got ndarray; the model takes"),
+    "sequence": (lambda name, array: [array], "must map names .*, got list; the model takes"),
 }
 
 
@@ -159,15 +162,15 @@ def nothing() -> Iterator[dict[str, AnyArray]]:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("100", "and no str"),
-        (b"100", "and no bytes"),
-        (1000.0, "and no float"),
-        (None, "and no NoneType"),
-        ({}, "and no dict"),
-        (nothing(), "and no generator; of more sets than memory holds a list of some"),
-        (range(64), "set 0 of those expected: .*is no int"),
-        ([1, 2], "set 0 of those expected: .*is no int"),
-        (-1, "negative"),
+        ("100", "got str"),
+        (b"100", "got bytes"),
+        (1000.0, "got float"),
+        (None, "got NoneType"),
+        ({}, "got dict"),
+        (nothing(), "got generator; if memory does not hold all sets, give a list of some"),
+        (range(64), "set 0 of those expected: .*got int"),
+        ([1, 2], "set 0 of those expected: .*got int"),
+        (-1, "must be >= 0, got -1"),
     ],
 )
 def test_what_is_neither_sets_nor_a_number_is_refused(

@@ -410,7 +410,7 @@ def test_several_runs_of_given_inputs_are_refused(
     reference = ["--reference", str(tmp_path / "dense.tflite")] if command == "verify" else []
     words = [command, str(tmp_path / name), "--inputs", str(data), "--runs", "3", *reference]
     assert run_command_line(words) == 2
-    assert "3 runs are of random inputs" in capfd.readouterr().err
+    assert "3 runs: a number of runs applies to generated inputs" in capfd.readouterr().err
 
 
 def test_report_says_what_it_has_written_and_in_whose_place(

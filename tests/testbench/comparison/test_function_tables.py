@@ -116,7 +116,7 @@ def test_a_wrong_coefficient_is_found_where_it_shows(
     (changed[place],) = words(factor * before)
     (wrong,) = found(({**table, "coefficient": changed}, user))
     assert wrong.function == name
-    assert f"off the {name} at " in wrong.problem
+    assert f"differs from the {name} by " in wrong.problem
     assert low - 1e-6 <= wrong.argument <= high
     assert wrong.error == pytest.approx(moved, rel=0.2)
 
@@ -182,11 +182,11 @@ def test_a_table_that_no_public_program_holds_keeps_a_program_from_being_proved(
     report = verify(*files, runs=1)
     assert report.verdict is Verdict.PASS
     assert "sampled: a function table that no public program holds" in report.message
-    assert "none that public programs hold" in report.figures["functions"].remarks[0]
+    assert "but no public program holds it" in report.figures["functions"].remarks[0]
 
 
 @pytest.mark.parametrize(
-    ("added", "said"), [(1 << 8, "off the exponential"), (1, "but for segment 4")]
+    ("added", "said"), [(1 << 8, "differs from the exponential"), (1, "except segment 4")]
 )
 def test_a_wrong_table_is_a_mismatch_of_its_program(corpus: Path, added: int, said: str) -> None:
     """The oracle takes tables from the program: the bytes agree, whatever the table holds. In the

@@ -56,7 +56,7 @@ def test_those_that_pass_leave_their_number(folder: Path) -> None:
     assert report.figures["inferences"] == KINDS
     assert report.figures["further_inferences"] == FURTHER_SETS
     assert len(report.figures["dma"]) == 1 + KINDS
-    assert f"those of {FURTHER_SETS} further sets of inputs pass as well" in report.message
+    assert f"outputs of {FURTHER_SETS} further input sets pass as well" in report.message
 
 
 def test_there_are_none_where_all_is_proved(folder: Path) -> None:

@@ -245,7 +245,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     other = random_dense([24, 24], 1)
     with pytest.raises(InputError, match="inputs are int8 1x24, not int8 1x256"):
         explain(PLAIN, edgetpu_model(other, compile_network(other)))
-    with pytest.raises(InputError, match="is compiled; the model before compilation goes first"):
+    with pytest.raises(InputError, match="is compiled; give the model before compilation first"):
         explain(COMPILED, COMPILED)
     with pytest.raises(InputError, match=r"not a \.tflite"):
         explain(b"no model at all, whatever it is")

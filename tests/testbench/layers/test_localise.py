@@ -80,7 +80,7 @@ def test_without_numbers_layers_are_found_by_their_values() -> None:
     report = verify(device, uncompiled(NETWORK), [{"input": INPUT}], localise=True, proof=False)
     (found,) = report.figures["divergences"]
     assert (found.layers, found.paired) == ((1,), "by values")
-    assert report.figures["warnings"] == ["layers are found by their values: --no-proof"]
+    assert report.figures["warnings"] == ["layers and tensors are paired by value: --no-proof"]
 
 
 @pytest.mark.parametrize("wrong", [[], [1], [0, 2]], ids=str)
@@ -217,7 +217,7 @@ def test_what_no_layer_holds_before_a_wrong_value_is_named(tmp_path: Path) -> No
     report = verify(device, reference, [{"input": INPUT}], localise=True)
     (found,) = report.figures["divergences"]
     assert (found.name, found.unseen) == ("layer_1", ("layer_0",))
-    assert "not seen before it: layer_0" in str(found)
+    assert "earlier tensors not seen: layer_0" in str(found)
 
 
 def test_a_real_network_with_three_wrong_bytes(corpus: Path) -> None:

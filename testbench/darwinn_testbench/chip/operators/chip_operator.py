@@ -93,6 +93,6 @@ def _compiled(place: PlacedOperator) -> CompiledModel:
     packages = load_operator(place.options).packages
     models = pair([DarwinnFile(place.file, "tflite", "", len(place.options), packages)])
     if len(models) != 1:
-        reason = "one for one chip is what is implemented"
+        reason = "exactly one, for one chip, is implemented"
         raise InputError(f"{place.file}: a custom operator with {len(models)} models: {reason}")
     return models[0]

@@ -189,7 +189,9 @@ def _check_known(
     for index in wanted:
         if 0 <= index < len(graph.tensors) and index not in known:
             name = graph.tensors[index].name
-            raise InputError(f"{file}: tensor {index} ({name}) is read before an operator gives it")
+            raise InputError(
+                f"{file}: tensor {index} ({name}) is read before an operator computes it"
+            )
 
 
 def _comes(model: tflite.Model, index: int) -> bool:
