@@ -86,6 +86,7 @@ DataFiles = Annotated[
         "--data FILE",
         "External data (.ptd) of an ExecuTorch program.",
         plain=Sequence[str],
+        scope=Scope.PROGRAM,
         use=Use.FILE,
     ),
 ]
@@ -95,6 +96,7 @@ Executable = Annotated[
         "--executable N",
         "Only this executable (numbers as `darwinn inspect` prints them).",
         least=0,
+        scope=Scope.CHIP,
     ),
 ]
 
@@ -472,5 +474,6 @@ Scheduler = Annotated[
 ]
 Fresh = Annotated[bool, Setting("--fresh", "Do again what is finished already.")]
 Json = Annotated[
-    bool, Setting("--json", "Print one JSON object (docs/cli.md describes it) instead of tables.")
+    bool,
+    Setting("--json", "Print one JSON object (docs/cli-json.md describes it) instead of tables."),
 ]
