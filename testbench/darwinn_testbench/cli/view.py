@@ -47,7 +47,7 @@ Reference = Annotated[
     Sequence[Path],
     Setting(
         "--reference MODEL",
-        "The model before compilation, whose operators layers are called by. Repeat it, in the "
+        "The model before compilation: its operators name the layers. Repeat it, in the "
         "order of the files.",
         scope=Scope.CHIP,
     ),
