@@ -159,7 +159,7 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_reference.documents docs
 	@$(BIN)/python -m darwinn_rtl.axi_rules docs/rtl-bus.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests > docs/schemas.sha256
-	@$(BIN)/python -m darwinn_testbench.schemas.tables docs/ci.md
+	@$(BIN)/python -m darwinn_testbench.schemas.tables docs
 
 docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
@@ -168,7 +168,7 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_reference.documents --check docs
 	@$(BIN)/python -m darwinn_rtl.axi_rules --check docs/rtl-bus.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests | diff docs/schemas.sha256 -
-	@$(BIN)/python -m darwinn_testbench.schemas.tables --check docs/ci.md
+	@$(BIN)/python -m darwinn_testbench.schemas.tables --check docs
 
 site: $(READY)  ## Build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict

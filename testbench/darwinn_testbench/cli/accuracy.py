@@ -51,7 +51,7 @@ AtMost = Annotated[
     float | None,
     option(
         "--at-most PERCENT",
-        "A larger error of a point is a mismatch; without it errors are not judged.",
+        "Judge the errors: a larger error of a point is a mismatch.",
         min=0,
     ),
 ]

@@ -6,16 +6,19 @@ The help of the whole needs a line about each, and should not wait for what all 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from typer.core import TyperCommand
 
 from darwinn_testbench.cli.terminal import INTERRUPTED, Exit, print_line
+
+if TYPE_CHECKING:
+    from darwinn_testbench.request.record import Entry
 
 SUMMARIES: Mapping[str, str] = {
     "inspect": (
@@ -160,11 +163,10 @@ def load(name: str) -> TyperCommand:
     It is kept: what checks its arguments is made at its first call, and takes longer than most do.
     """
     # Loaded with a command, as the list of commands does without it.
-    from darwinn_testbench.cli.limited import limited
     from darwinn_testbench.cli.settled import settled
 
     with _without_collections():
-        module = import_module(f"darwinn_testbench.cli.{name.replace('-', '_')}")
+        module = _module(name)
     alone = typer.Typer(
         add_completion=False, rich_markup_mode=MARKUP, pretty_exceptions_enable=False
     )
@@ -175,9 +177,27 @@ def load(name: str) -> TyperCommand:
         no_args_is_help=name not in _WITHOUT_ARGUMENTS,
         context_settings={"allow_interspersed_args": name not in _RUN_PROGRAMS},
     )
-    command = module.command if name in _READ_NO_FILE else limited(module.command)
-    decorate(settled(command))
+    decorate(settled(_function(name)))
     return cast(TyperCommand, typer.main.get_command(alone))
+
+
+def settings(name: str) -> Mapping[str, Entry]:
+    """The settings of the command ``name``, by the parameter; a parameter may have none."""
+    from darwinn_testbench.cli.settled import settings_of
+
+    return settings_of(_function(name))
+
+
+def _module(name: str) -> Any:
+    return import_module(f"darwinn_testbench.cli.{name.replace('-', '_')}")
+
+
+def _function(name: str) -> Callable[..., None]:
+    """What the command calls, with limits if it reads a file."""
+    from darwinn_testbench.cli.limited import limited
+
+    command: Callable[..., None] = _module(name).command
+    return command if name in _READ_NO_FILE else limited(command)
 
 
 @contextmanager

@@ -50,9 +50,12 @@ Baseline = Annotated[
     ),
 ]
 Update = Annotated[
-    bool, option("--update", "Rewrite the baseline with the figures of FILE..., unjudged.")
+    bool,
+    option("--update", "Rewrite the baseline with the figures of FILE..., without judging them."),
 ]
-Reason = Annotated[str, option("--reason TEXT", "Why the figures changed; kept in the baseline.")]
+Reason = Annotated[
+    str, option("--reason TEXT", "Reason why the figures changed; it is kept in the baseline.")
+]
 
 _COLUMNS: tuple[Column[CyclesRow], ...] = (
     Column("executable", lambda row: row.name, may_shrink=True),

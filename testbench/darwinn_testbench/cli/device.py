@@ -99,7 +99,7 @@ Record = Annotated[
 ]
 Logged = Annotated[
     bool,
-    typer.Option("--log", help="Show on standard error what passes, with registers by name."),
+    typer.Option("--log", help="Show the traffic on standard error, with registers by name."),
 ]
 CableSpeedOption = Annotated[
     CableSpeed | None,
@@ -109,7 +109,7 @@ CableSpeedOption = Annotated[
 ]
 Booted = Annotated[
     bool,
-    typer.Option("--booted", help="The device has its firmware already, and waits for none."),
+    typer.Option("--booted", help="The device starts with its firmware, and does not wait for it."),
 ]
 TimedOption = Annotated[
     bool,

@@ -44,17 +44,17 @@ Only = Annotated[
     list[str] | None,
     option(
         "--only ASPECT",
-        f"Look at this alone, and let nothing else count: {', '.join(Aspect)}. Repeat it, or "
-        "separate several by commas.",
+        f"Compare only this aspect: {', '.join(Aspect)}. Repeat it, or separate several by commas.",
     ),
 ]
-All = Annotated[bool, option("--all", "Also show what is equal, and long lists as a whole.")]
+All = Annotated[bool, option("--all", "Also show figures that are equal, and long lists in full.")]
 References = Annotated[
     list[str] | None,
     option(
         "--reference -r [A=|B=]MODEL",
-        "The model before compilation (.tflite) of both, or of A or B: layers are called by its "
-        "operators, and those of one tensor are put side by side. Repeat it for two of them.",
+        "The model before compilation (.tflite) of both, or of A or B: its operators name "
+        "the layers, and layers of one tensor are shown side by side. Repeat it for two "
+        "models.",
     ),
 ]
 Html = Annotated[

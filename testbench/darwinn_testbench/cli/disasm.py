@@ -18,6 +18,7 @@ from darwinn_testbench.report import Report
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.request import settings
 from darwinn_testbench.request.scope import Scope
+from darwinn_testbench.request.setting import Setting
 
 EXAMPLES = """**Examples**
 
@@ -32,13 +33,14 @@ EXAMPLES = """**Examples**
 `darwinn disasm --mlir plain program.bef`
 """
 
-Chunk = Annotated[int | None, option("--chunk N", "Only this chunk.", min=0)]
+Chunk = Annotated[int | None, Setting("--chunk N", "Only this chunk.", least=0, scope=Scope.CHIP)]
 Mlir = Annotated[
     MlirForm | None,
-    option(
+    Setting(
         "--mlir",
         "Print a BEF file as MLIR: plain as TFRT's own tools do, with locations, in generic "
         "forms, or exact, so that converting the text gives the same bytes.",
+        scope=Scope.PROGRAM,
     ),
 ]
 Output = Annotated[Path | None, option("--output -o PATH", "Write the listing here.")]

@@ -44,11 +44,13 @@ Model = Annotated[
 Compiled = Annotated[
     str | None, argument("[COMPILED]", "The same model compiled: what became of each operator.")
 ]
-All = Annotated[bool, option("--all", "A line for each operator, also of those that are alike.")]
+All = Annotated[
+    bool, option("--all", "One line for each operator, even for operators that are alike.")
+]
 Html = Annotated[
     Path | None,
     option(
-        "--html PATH", "Also write a page with the network and all of this; - is standard output."
+        "--html PATH", "Also write all of this and the network as a page; - is standard output."
     ),
 ]
 

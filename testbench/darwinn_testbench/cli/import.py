@@ -31,14 +31,14 @@ Program = Annotated[
     str | None,
     option(
         "--program FILE",
-        "The program that was run (.pte): its operators by their full names, and what they read.",
+        "The program that was run (.pte): it adds full names and inputs of the operators.",
     ),
 ]
 Ticks = Annotated[
     float,
     option(
         "--ticks-per-second N",
-        "Of the clock that was read: nanoseconds by default.",
+        "Rate of the clock that was read; by default it counts nanoseconds.",
         min=1.0,
         max=1e12,
     ),

@@ -27,8 +27,8 @@ class Costs:
         float,
         Setting(
             f"{SECONDS} S",
-            "End a program that computes for S seconds without anything that the host sees, or for "
-            f"{IN_TOTAL} times as long in all (fault, exit code 1).",
+            "End a program that computes for S seconds with no effect that the host sees, or "
+            f"for {IN_TOTAL} times as long in all (fault, exit code 1).",
             least=0.001,
             most=1e9,
         ),
@@ -56,7 +56,7 @@ class Costs:
         bool,
         Setting(
             sandbox.OPTION,
-            "Do all this in a process of its own, with limits of the kernel on memory, time and "
+            "Run the command in its own process, with limits of the kernel on memory, time and "
             "files (SECURITY.md).",
         ),
     ] = False

@@ -59,8 +59,8 @@ FitOption = Annotated[
     Fit | None,
     option(
         "--fit",
-        "How a picture comes to the size of the input: stretch; letterbox: whole, beside it 0 "
-        "(the default of detect); crop: its middle.",
+        "How a picture is fitted to the size of the input: stretch; letterbox, the whole "
+        "picture with 0 beside it (the default of detect); crop, its middle.",
     ),
 ]
 Mean = Annotated[

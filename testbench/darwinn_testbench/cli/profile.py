@@ -142,7 +142,7 @@ def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = F
         from darwinn_testbench.profile.model_explorer import write_files
 
         written = write_files(request.model_explorer, report)
-        print_line(f"{', '.join(map(str, written))}: for Model Explorer (docs/cli.md)")
+        print_line(f"{', '.join(map(str, written))}: for Model Explorer (docs/cli-time.md)")
     if csv is not None:
         write_result(csv, to_csv(report.rows))
     if timeline is not None and str(timeline) != "-":

@@ -27,7 +27,9 @@ EXAMPLES = """**Examples**
 
 Output = Annotated[
     Path,
-    option("--output -o PATH", "The page, in the place of what is there; - is standard output."),
+    option(
+        "--output -o PATH", "File of the page; an existing file is replaced; - is standard output."
+    ),
 ]
 
 

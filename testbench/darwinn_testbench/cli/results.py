@@ -29,7 +29,9 @@ JUnit = Annotated[
 ]
 Sarif = Annotated[
     Path | None,
-    Setting("--sarif PATH", "Also write what did not pass as SARIF 2.1.0.", use=Use.RESULT),
+    Setting(
+        "--sarif PATH", "Also write the rows that did not pass as SARIF 2.1.0.", use=Use.RESULT
+    ),
 ]
 Markdown = Annotated[
     Path | None,

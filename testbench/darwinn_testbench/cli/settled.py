@@ -19,9 +19,8 @@ def settled(command: Callable[..., None]) -> Callable[..., None]:
     A record is made of what the options say. In the place of a record with a source, which has to
     be read first, the command is given what makes it (:class:`Wanted`).
     """
-    parameters = list(inspect.signature(command, eval_str=True).parameters.values())
-    records = {each.name: kind for each in parameters if (kind := _record_of(each.annotation))}
-    alone = {each.name: found for each in parameters if (found := _alone(each))}
+    parameters = _parameters_of(command)
+    records, alone = _taken(parameters)
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
@@ -39,6 +38,26 @@ def settled(command: Callable[..., None]) -> Callable[..., None]:
     changed.__signature__ = inspect.Signature(options)
     changed.__annotations__ = {each.name: each.annotation for each in options}
     return run
+
+
+def settings_of(command: Callable[..., None]) -> Mapping[str, Entry]:
+    """The settings that ``command`` takes, by name, in records and alone."""
+    records, alone = _taken(_parameters_of(command))
+    inside = [entries_of(kind) for kind in records.values()]
+    return {name: entry for each in (*inside, alone) for name, entry in each.items()}
+
+
+def _parameters_of(command: Callable[..., None]) -> list[inspect.Parameter]:
+    return list(inspect.signature(command, eval_str=True).parameters.values())
+
+
+def _taken(
+    parameters: Sequence[inspect.Parameter],
+) -> tuple[Mapping[str, type], Mapping[str, Entry]]:
+    """The parameters that are records, and those that are settings by themselves."""
+    records = {each.name: kind for each in parameters if (kind := _record_of(each.annotation))}
+    alone = {each.name: found for each in parameters if (found := _alone(each))}
+    return records, alone
 
 
 def _told(entry: Entry, value: Any) -> Any:

@@ -23,6 +23,7 @@ from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.report import Report, Row, judged
 from darwinn_testbench.request import settings, timing
 from darwinn_testbench.request.scope import Scope
+from darwinn_testbench.request.setting import Setting
 from darwinn_testbench.request.timing import DEFAULT_CHIP
 
 EXAMPLES = """**Examples**
@@ -43,11 +44,12 @@ Files = Annotated[
     ),
 ]
 Reference = Annotated[
-    list[Path] | None,
-    option(
+    Sequence[Path],
+    Setting(
         "--reference MODEL",
-        "The model before compilation, whose operators layers are called by. Repeat it, in the "
+        "The model before compilation: its operators name the layers. Repeat it, in the "
         "order of the files.",
+        scope=Scope.CHIP,
     ),
 ]
 Port = Annotated[
@@ -64,7 +66,7 @@ _LIBRARY = "charts.js"
 
 def command(
     files: Files,
-    reference: Reference = None,
+    reference: Reference = (),
     chip: timing.Chip = DEFAULT_CHIP,
     host: timing.Host = None,
     assumptions: settings.Assumptions = True,

@@ -1,7 +1,7 @@
 """The result of a command: a verdict, the rows it rests on, and its form as JSON.
 
 A command defines its row as a frozen dataclass that extends :class:`Row`; the names of the fields
-are the keys of the JSON object, so they are part of the interface (docs/cli.md).
+are the keys of the JSON object, so they are part of the interface (docs/cli-json.md).
 """
 
 from __future__ import annotations

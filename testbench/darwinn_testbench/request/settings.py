@@ -27,7 +27,7 @@ from darwinn_testbench.request.setting import Needs, Setting, Use
 
 _SEED = Setting(
     "--seed N",
-    "Seed of drawn inputs and of memory that nothing has written; it is printed.",
+    "Seed of generated inputs and of unwritten memory; it is printed.",
     least=0,
     key="",
 )
@@ -37,8 +37,8 @@ Runs = Annotated[
     int | None,
     Setting(
         "--runs K",
-        "Inferences with drawn inputs, each of the next kind. By default one of each kind, or "
-        "for run, stored outputs and the Verilog engine one of noise.",
+        "Number of inferences with generated inputs, each of the next kind. By default one of each "
+        "kind; `run`, --expected and the Verilog engine make one of noise.",
         least=1,
         most=1_000_000_000,
     ),
@@ -47,9 +47,9 @@ InputsKind = Annotated[
     Sequence[str],
     Setting(
         "--inputs-kind KIND",
-        "What drawn inputs look like: noise, gradients, extremes, constants or edges. Repeat "
-        "it for several. A row of the table is repeated alone by its own kind and seed: "
-        "--inputs-kind KIND --seed N.",
+        "Kind of generated inputs: noise, gradients, extremes, constants or edges. Repeat it for "
+        "several. To repeat one row of the table, give its kind and seed: --inputs-kind KIND "
+        "--seed N.",
         plain=Sequence[InputKind],
     ),
 ]
@@ -63,9 +63,10 @@ _INPUTS = Setting(
 Inputs = Annotated[GivenInputs, _INPUTS]
 ProgramInputs = Annotated[GivenInputs, replace(_INPUTS, scope=Scope.PROGRAM)]
 Model = Annotated[
-    int, Setting("--model N", "Which compiled model of the file.", least=0, scope=Scope.CHIP)
+    int,
+    Setting("--model N", "Number of the compiled model in the file.", least=0, scope=Scope.CHIP),
 ]
-_WITH = "A file compiled together with the model, which may hold its parameters"
+_WITH = "A file that was compiled together with the model, and may hold its parameters"
 Companions = Annotated[
     Sequence[Source],
     Setting("--with FILE", f"{_WITH}.", plain=Sequence[str], use=Use.FILE, key="with"),
@@ -74,7 +75,7 @@ FurtherFiles = Annotated[
     Sequence[Source],
     Setting(
         "--with --data FILE",
-        f"{_WITH}; of an ExecuTorch program external data (.ptd).",
+        f"{_WITH}; for an ExecuTorch program: external data (.ptd).",
         plain=Sequence[str],
         use=Use.FILE,
         key="with",
@@ -86,6 +87,7 @@ DataFiles = Annotated[
         "--data FILE",
         "External data (.ptd) of an ExecuTorch program.",
         plain=Sequence[str],
+        scope=Scope.PROGRAM,
         use=Use.FILE,
     ),
 ]
@@ -95,6 +97,7 @@ Executable = Annotated[
         "--executable N",
         "Only this executable (numbers as `darwinn inspect` prints them).",
         least=0,
+        scope=Scope.CHIP,
     ),
 ]
 
@@ -104,8 +107,8 @@ Schedules = Annotated[
     int,
     Setting(
         "--schedules N",
-        "Make the inferences again in N random legal orders of the chip's units: bytes that "
-        "differ show a synchronisation that is missing (race, exit code 1).",
+        "Repeat the inferences in N random legal orders of the chip's units. If bytes differ, a "
+        "synchronisation is missing (race, exit code 1).",
         least=0,
         most=1_000_000,
         scope=Scope.CHIP,
@@ -115,7 +118,8 @@ ScheduleSeed = Annotated[
     int | None,
     Setting(
         "--schedule-seed N",
-        "Seed of the first of these orders, the next has one more; that of --seed by default.",
+        "Seed of the first of these orders; each further one has one more. By default that of "
+        "--seed.",
         least=0,
         scope=Scope.CHIP,
         needs=Needs(
@@ -128,8 +132,8 @@ ChipOnly = Annotated[
     bool,
     Setting(
         "--chip-only",
-        "Leave out the operators that the compiler has left to the CPU: what goes to the chip and "
-        "comes from it is all there is.",
+        "Leave out the operators that the compiler left to the CPU: inputs and outputs are then "
+        "those of the chip.",
         scope=Scope.CHIP,
     ),
 ]
@@ -137,26 +141,26 @@ Hazards = Annotated[
     bool | None,
     Setting(
         "--no-hazards",
-        "Do not say whether every legal timing gives this result: look for no accesses to the "
-        "chip's memories that no flag, fence or queue orders, and for no deadlocks.",
+        "Do not check whether every legal timing gives this result: neither for accesses to the "
+        "chip's memories that no flag, fence or queue orders, nor for deadlocks.",
         plain=bool,
         scope=Scope.CHIP,
     ),
 ]
 Strict = Annotated[
     bool,
-    Setting("--strict", "Reading memory that nothing has written is a fault.", scope=Scope.CHIP),
+    Setting("--strict", "Reading unwritten memory is a fault.", scope=Scope.CHIP),
 ]
 StrictPage = Annotated[
     bool,
-    Setting("--strict/--no-strict", "Whether reading memory that nothing has written is a fault."),
+    Setting("--strict/--no-strict", "Whether reading unwritten memory is a fault."),
 ]
 Assumptions = Annotated[
     bool,
     Setting(
         "--no-assumptions",
-        "Refuse values of instruction fields that no known program holds and that are executed "
-        "by an assumed rule.",
+        "Refuse a program with values of instruction fields that no known program holds, instead "
+        "of executing them by an assumed rule.",
         scope=Scope.CHIP,
     ),
 ]
@@ -188,7 +192,7 @@ Preloads = Annotated[
     Sequence[str],
     Setting(
         "--preload WHAT",
-        "What is in wide memory before anything runs: wide:TILES:ROW=FILE, or "
+        "Fill wide memory before anything runs: wide:TILES:ROW=FILE, or "
         "wide:TILES:ROW:END=pattern:SEED for random bytes. TILES is like 0 or 0-3,5.",
         scope=Scope.CHIP,
         use=Use.FILE,
@@ -198,8 +202,8 @@ Then = Annotated[
     Sequence[Source],
     Setting(
         "--then FILE",
-        "The next segment of a pipeline, on a chip of its own: it runs on what the segments "
-        "before it give, by name. Repeat it for more segments, in their order.",
+        "The next segment of a pipeline, on its own chip. It takes, by name, outputs of the "
+        "segments before it. Repeat it for more segments, in their order.",
         plain=Sequence[str],
         scope=Scope.CHIP,
         use=Use.FILE,
@@ -209,8 +213,8 @@ Calls = Annotated[
     int | None,
     Setting(
         "--runs K",
-        "Of a program of another format: pairs of calls that are measured, one as it is and one "
-        "with each operator timed, after two that are not; 5 by default.",
+        "Pairs of calls that are measured, one as it is and one with each operator timed; two "
+        "calls before them are not measured. 5 by default.",
         least=1,
         most=100_000,
         scope=Scope.PROGRAM,
@@ -270,8 +274,8 @@ StallSeed = Annotated[
     int | None,
     Setting(
         "--stall-seed N",
-        "With --engine rtl: hold host memory, the ring and every unit back at random, by this "
-        "seed; the outputs must be the same.",
+        "With --engine rtl: hold host memory, the ring and every unit back at random, from this "
+        "seed. The outputs must stay the same.",
         needs=Needs(
             names=("engine",),
             value=Engine.RTL,
@@ -283,7 +287,7 @@ Function = Annotated[
     str | None,
     Setting(
         "--function NAME",
-        "Which method or function of an ExecuTorch, IREE or BEF program.",
+        "Method or function of an ExecuTorch, IREE or BEF program.",
         scope=Scope.PROGRAM,
         use=Use.VALUE,
     ),
@@ -303,8 +307,8 @@ WorkQueue = Annotated[
     str | None,
     Setting(
         "--work-queue TYPE",
-        "What runs queued kernels of a BEF file: s (default), or mstd, mstd:THREADS or "
-        "mstd:THREADS,BLOCKING. Threads take turns, so that every run is the same.",
+        "Work queue for the kernels of a BEF file: s (default), mstd, mstd:THREADS or "
+        "mstd:THREADS,BLOCKING. Threads take turns, so every run is the same.",
         scope=Scope.PROGRAM,
         use=Use.VALUE,
     ),
@@ -343,8 +347,8 @@ Names = Annotated[
     Source | None,
     Setting(
         "--reference -r MODEL",
-        "The model before compilation (.tflite): layers are called by its operators. An inference "
-        "on drawn inputs finds which is which.",
+        "The model before compilation (.tflite): its operators name the layers. An inference on "
+        "generated inputs matches them.",
         plain=str | None,
         scope=Scope.CHIP,
         use=Use.FILE,
@@ -355,8 +359,8 @@ Expected = Annotated[
     Setting(
         "--expected PATH",
         "Stored outputs instead of a reference: .npz by output name, .npy, or an .npz of calls "
-        "with call0_in0, call0_out0 and so on. Without inputs of its own, or --inputs, of the "
-        "drawn ones of --seed: those of `darwinn run --seed N --output PATH`.",
+        "with call0_in0, call0_out0 and so on. If it holds no inputs and --inputs is not given, "
+        "the inputs are generated from --seed, as by `darwinn run --seed N --output PATH`.",
         plain=str | None,
         use=Use.FILE,
     ),
@@ -389,7 +393,7 @@ Anyway = Annotated[
     bool,
     Setting(
         "--anyway",
-        "Compare with a .tflite reference even if FILE was compiled from another model: of other "
+        "Compare with a .tflite reference even if FILE was compiled from another model, with other "
         "weights, biases, scales or zero points.",
         scope=Scope.NETWORK,
     ),
@@ -398,7 +402,8 @@ Proof = Annotated[
     bool,
     Setting(
         "--no-proof",
-        "Only sample: compare what the inputs of this run give, and prove nothing for others.",
+        "Only sample: compare the outputs for the inputs of this run, and prove nothing for "
+        "others.",
         scope=Scope.NETWORK,
     ),
 ]
@@ -413,8 +418,8 @@ RequireReference = Annotated[
     bool,
     Setting(
         "--require-reference",
-        "An output, or an operator before it, that is compared with nothing is a failure "
-        "(not-compared, exit code 1).",
+        "Fail (not-compared, exit code 1) if an output, or an operator before it, is compared with "
+        "nothing.",
     ),
 ]
 Parameters = Annotated[
@@ -438,8 +443,8 @@ Localise = Annotated[
     bool,
     Setting(
         "--localise",
-        "Name the first layer or value that differs, and each further one that differs of "
-        "itself: what follows is computed from the same values on both sides.",
+        "Name the first layer or value that differs, and each further one that differs although "
+        "everything before it is the same on both sides.",
     ),
 ]
 
@@ -449,7 +454,7 @@ Out = Annotated[
     Path,
     Setting(
         "--out -o DIR",
-        "Where finished work is kept: the same command goes on after a kill.",
+        "Folder for finished work. After a kill, the same command continues from there.",
         use=Use.RESULT,
     ),
 ]
@@ -470,7 +475,8 @@ Scheduler = Annotated[
         use=Use.VALUE,
     ),
 ]
-Fresh = Annotated[bool, Setting("--fresh", "Do again what is finished already.")]
+Fresh = Annotated[bool, Setting("--fresh", "Repeat work that is finished already.")]
 Json = Annotated[
-    bool, Setting("--json", "Print one JSON object (docs/cli.md describes it) instead of tables.")
+    bool,
+    Setting("--json", "Print one JSON object (docs/cli-json.md describes it) instead of tables."),
 ]

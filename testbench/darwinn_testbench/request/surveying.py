@@ -31,5 +31,5 @@ class Options(Seeded):
     require_reference: settings.RequireReference = False
     chip_only: settings.ChipOnly = False
     timeout: Annotated[
-        float, Setting("--timeout S", "Seconds for one row; then it is a fault.", least=1)
+        float, Setting("--timeout S", "Seconds for one row; beyond them it is a fault.", least=1)
     ] = DEFAULT_TIMEOUT

@@ -45,7 +45,9 @@ Host = Annotated[
 Operations = Annotated[
     bool,
     Setting(
-        "--operations", "Also say what each layer computes, which takes longer.", scope=Scope.CHIP
+        "--operations",
+        "Also show the computation of each layer; this takes longer.",
+        scope=Scope.CHIP,
     ),
 ]
 

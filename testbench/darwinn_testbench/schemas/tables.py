@@ -1,12 +1,16 @@
-"""The keys of a manifest: their JSON Schema, and their table in docs/ci.md.
+"""Tables of settings in the documents: keys of a manifest, options of each command.
 
-python -m darwinn_testbench.schemas.tables [--check] docs/ci.md
+A table stands in a page between two marks, which say whose it is. The JSON Schema of a manifest is
+made here as well.
+
+python -m darwinn_testbench.schemas.tables [--check] docs
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +18,17 @@ import msgspec
 
 from darwinn_testbench.regression.manifest import SETTINGS, Case
 from darwinn_testbench.request.scope import Scope
+from darwinn_testbench.schemas.option_tables import SHARED, WHOLE, names, table_of
 from darwinn_testbench.schemas.types import Schema
 
-_BEGIN, _END = "<!-- keys: begin -->\n", "<!-- keys: end -->"
+PAGES = ("ci.md", "cli*.md")
+"""The pages that have tables."""
+
+_PLACE = re.compile(
+    r"(?P<begin><!-- (?P<subject>keys|options of [\w, -]+): begin -->\n).*?"
+    r"(?P<end><!-- (?P=subject): end -->)",
+    re.DOTALL,
+)
 _HEADINGS = ("key of a case", "default", "option of `verify`", "meaning", "for")
 
 
@@ -70,25 +82,52 @@ def _default(value: Any) -> str:
     return str(value).lower()
 
 
-def updated(page: str) -> str:
-    """The text of docs/ci.md with the table as it is now."""
-    before, rest = page.split(_BEGIN, 1)
+def _keys() -> str:
     lines = (_HEADINGS, ("---",) * len(_HEADINGS), *_rows())
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return f"{before}{_BEGIN}{table}{_END}{rest.split(_END, 1)[1]}"
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _table(subject: str) -> str:
+    return _keys() if subject == "keys" else table_of(subject.removeprefix("options of "))
+
+
+def updated(page: str) -> str:
+    """The text of a page with its tables as they are now."""
+    return _PLACE.sub(
+        lambda place: f"{place['begin']}{_table(place['subject'])}{place['end']}", page
+    )
+
+
+def without_table(pages: Iterable[str]) -> list[str]:
+    """Commands whose options no page lists, or more than one."""
+    subjects = [place["subject"] for page in pages for place in _PLACE.finditer(page)]
+    told = [
+        name
+        for each in subjects
+        if each != "keys"
+        for name in each.removeprefix("options of ").split(", ")
+    ]
+    return [name for name in (WHOLE, SHARED, *names()) if told.count(name) != 1]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Bring the page up to date, or with ``--check`` say that it is not; gives the exit code."""
-    path = Path(arguments[-1])
-    text = path.read_text()
-    current = updated(text)
-    if "--check" not in arguments:
-        path.write_text(current)
-    elif current != text:
-        print(f"{path} is not up to date: make docs")
-        return 1
-    return 0
+    """Bring the pages up to date, or with ``--check`` say which are not; gives the exit code."""
+    folder, check = Path(arguments[-1]), "--check" in arguments
+    texts = {path: path.read_text() for name in PAGES for path in sorted(folder.glob(name))}
+    failed = False
+    for name in without_table(texts.values()):
+        print(f"{folder}: the options of {name} have no table, or several")
+        failed = True
+    for path, text in texts.items():
+        current = updated(text)
+        if current == text:
+            continue
+        if check:
+            print(f"{path} is not up to date: make docs")
+            failed = True
+        else:
+            path.write_text(current)
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/cli.md names every key that --json prints, and docs/api.md holds code that works."""
+"""docs/cli*.md names every key that --json prints, and docs/api.md holds code that works."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+from darwinn_testbench.accuracy.predict import AccuracyRow
 from darwinn_testbench.chip.bit_coverage import CoverageRow
 from darwinn_testbench.chip.cpu_operators import CpuOperator
 from darwinn_testbench.chip.cpu_time import CpuTime
+from darwinn_testbench.chip.cycles import CyclesRow
 from darwinn_testbench.chip.disassembly import ChunkRow
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import RunRow, TapFigures
@@ -43,6 +45,8 @@ from darwinn_testbench.vision.look import PictureRow
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 PRINTED = (
+    AccuracyRow,
+    CyclesRow,
     AspectFigures,
     DifferenceRow,
     FileFigures,
@@ -95,7 +99,8 @@ PRINTED = (
 
 @pytest.mark.parametrize("row", PRINTED)
 def test_every_key_is_documented(row: type) -> None:
-    words = set(re.findall(r"`(\w+)`", (DOCUMENTS / "cli.md").read_text()))
+    text = "".join(page.read_text() for page in DOCUMENTS.glob("cli*.md"))
+    words = set(re.findall(r"`(\w+)`", text))
     printed = {item.name for item in dataclasses.fields(row) if item.metadata.get("json", True)}
     assert printed - words == set()
 
