@@ -160,7 +160,7 @@ RULES: Mapping[str, Rule] = {
         ("detect_ssd", "yamnet", "yolov8n_full_integer_quant"),
     ),
     "MAXIMUM": Rule(
-        partial(operators.extreme, choose=np.maximum),
+        operators.maximum,
         Terms.NONE,
         (BY_DEFINITION,),
         forms="operands of other scales are requantised first",
