@@ -318,6 +318,9 @@ def addition(of: Operands, sign: int = 1) -> Iterator[Key]:
     """ADD or SUB of two tensors."""
     left, right = of.tensor(0), of.tensor(1)
     first, second, factor = addition_weights(left.scale[0], right.scale[0], of.output)
+    if right.constant is not None:
+        # The factor is that of the constant, which compilers take first.
+        factor = addition_weights(right.scale[0], left.scale[0], of.output)[2]
     for one, other in _pairs(of):
         form = Form()
         form.add_byte(one, raised(left), first)

@@ -295,7 +295,8 @@ def test_the_command_leaves_them_out_where_it_is_asked(
     ["deeplabv3_mnv2_dm05_pascal_quant", "posenet_mobilenet_v1_075_353_481_16_quant_decoder"],
 )
 def test_real_models_are_right_to_their_ends(corpus: Path, name: str) -> None:
-    report = verify(path_of(corpus, name), corpus / "tflite" / f"{name}.tflite", runs=1)
+    reference = corpus / "tflite" / f"{name}.tflite"
+    report = verify(path_of(corpus, name), reference, runs=1, proof=False, hazards=False)
     assert report.verdict is Verdict.PASS, report.message
     assert any(row.of_whole_model for row in report.rows)
 
