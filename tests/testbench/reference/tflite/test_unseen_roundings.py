@@ -68,7 +68,7 @@ def test_a_constant_is_the_first_operand_of_an_addition(data: st.DataObject) -> 
     ]
     weights = addition_weights(other, scale, tensors[2])
     found = [compute(single("ADD", tensors, inputs, (2,)), value) for inputs in ((0, 1), (1, 0))]
-    assert np.array_equal(*found)
+    assert np.array_equal(found[0], found[1])
     total = weights[1] * (value.astype(np.int64) - 3) + weights[0] * (constant.astype(int) - 7)
     expected = [slow_output(int(each), weights[2], tensors[2]) for each in total.reshape(-1)]
     assert found[0].reshape(-1).tolist() == expected
