@@ -163,7 +163,7 @@ def test_where_data_decide_the_inputs_are_judged(nothing_judged: Path) -> None:
     found = run(by_its_input(), runs=2).figures["hazards"]
     assert (found.inferences, found.every_input, found.fault) == (2, False, "")
     (text,) = found.only
-    assert text.startswith("Scalar at pc ") and "follows from the input" in text
+    assert text.startswith("Scalar at pc ") and "follow from the input" in text
     assert not list(nothing_judged.rglob("order.*"))
 
 
