@@ -20,7 +20,7 @@ _SQUASHED_LATER = re.compile(r"((fixup|squash|amend)! )+")
 
 
 def faults_of(message: str) -> list[str]:
-    """What is wrong with a message as git keeps it."""
+    """List the faults of a message as git keeps it."""
     subject, *rest = message.strip().split("\n")
     subject = _SQUASHED_LATER.sub("", subject)
     found = []
@@ -36,7 +36,7 @@ def faults_of(message: str) -> list[str]:
 
 
 def faults_since(start: str) -> list[str]:
-    """The same of all commits after `start`, merges excepted, with their names."""
+    """List the faults of all commits after `start`, merges excepted, with their names."""
     log = _git("log", "--no-merges", "--format=%H%n%B%x00", f"{start}..HEAD")
     entries = [each.strip().partition("\n") for each in log.split("\0") if each.strip()]
     return [f"{name[:10]}: {fault}" for name, _, text in entries for fault in faults_of(text)]

@@ -10,7 +10,7 @@ DARWINN_CORPUS, DARWINN_WILD and DARWINN_WILD2. Each judge of ``JUDGES`` verifie
 A fault is equivalent where an argument says that it changes nothing for any input
 (``tests/support/equivalence.py``: of the programs as they are lifted, never of samples). It is
 different where an input, a legal order of the units or a failure shows it, or where a judge finds
-it; else undecided, and counted apart. Of faults of synchronisation no argument is known.
+it; else it is undecided, and counted apart. No argument is known for faults of synchronisation.
 
 Each outcome is a line of FOLDER/detection.jsonl at once: the same command goes on there. Exits with
 1 where the default verification finds a wrong output though an argument says that none is, or
@@ -114,15 +114,12 @@ class Outcome:
     @property
     def contradicts(self) -> bool:
         """An output of the default verification is wrong, and an argument says it cannot be; or all
-        is proved, and something shows a difference. What else is found is no contradiction: an
+        is proved, and something shows a difference. Other findings are no contradiction: an
         entry of a table that no sum reaches, a tensor within that no output needs."""
         proved = self.verdicts.get(JUDGES[0].name) == Verdict.PROVED
-        return self.wrong_output if self.known is Truth.EQUIVALENT else proved and self.different
-
-    @property
-    def different(self) -> bool:
-        """Something other than a judge shows that it is no longer the same program."""
-        return self.known is Truth.DIFFERENT
+        if self.known is Truth.EQUIVALENT:
+            return self.wrong_output
+        return proved and self.known is Truth.DIFFERENT
 
     @property
     def missed(self) -> bool:
@@ -162,7 +159,7 @@ class Model:
             self.reason = f"the program is not lifted: {error}"
 
     def known(self, fault: Fault, kind: FaultKind) -> tuple[Truth, str]:
-        """What arguments, inputs and orders show of a fault, without any judge."""
+        """Arguments, inputs and orders say, without any judge, whether a fault is equivalent."""
         model = faulty(self.bound.compiled, fault)
         found = (Truth.UNDECIDED, self.reason) if self.right is None else truth(self.right, model)
         if not kind.reorders or found[0] is Truth.DIFFERENT:
@@ -278,11 +275,16 @@ def outcomes_of(
         print(file=sys.stderr)
 
 
-def share(found: Sequence[Outcome], judge: str) -> str:
+def found_by(outcomes: Sequence[Outcome], judge: str) -> tuple[int, int]:
+    """How many of the different faults a judge finds, and how many there are."""
+    different = [each for each in outcomes if each.counted is Truth.DIFFERENT]
+    return sum(judge in each.found_by for each in different), len(different)
+
+
+def share(outcomes: Sequence[Outcome], judge: str) -> str:
     """The share of different faults that a judge finds, in words."""
-    different = [each for each in found if each.counted is Truth.DIFFERENT]
-    by = sum(judge in each.found_by for each in different)
-    return f"{by} ({100 * by / len(different):.1f} %)" if different else "-"
+    by, different = found_by(outcomes, judge)
+    return f"{by} ({100 * by / different:.1f} %)" if different else "-"
 
 
 def table(found: Sequence[Outcome]) -> list[str]:
@@ -320,13 +322,12 @@ def remarks_of(found: Sequence[Outcome]) -> list[str]:
     ]
 
 
-def figures(found: Sequence[Outcome]) -> dict[str, float]:
+def figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """How many faults are different, and the share of them that each judge finds."""
-    different = [each for each in found if each.counted is Truth.DIFFERENT]
-    figures: dict[str, float] = {"different": len(different)}
+    figures: dict[str, float] = {"different": found_by(outcomes, JUDGES[0].name)[1]}
     for judge in JUDGES:
-        by = sum(judge.name in each.found_by for each in different)
-        figures[f"found by {judge.name}, %"] = 100 * by / len(different) if different else 100.0
+        by, different = found_by(outcomes, judge.name)
+        figures[f"found by {judge.name}, %"] = 100 * by / different if different else 100.0
     return figures
 
 
@@ -348,7 +349,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def tasks_of(options: argparse.Namespace, models: Places) -> list[Task]:
-    """What is to be done, of the models or kinds that are asked for; first one fault of each."""
+    """The tasks of the models or kinds that are asked for; first one fault of each."""
     kinds = [kind.name for kind in KINDS]
     asked = with_word(options.only, [*models, *kinds])
     return [

@@ -185,7 +185,7 @@ def by_value(call: Call, function: str) -> AnyArray:
 def softmax(call: Call) -> AnyArray:
     """SOFTMAX along the last axis: round(256 * softmax) of the chip's own bytes.
 
-    Programs that do it on the tiles go through 16-bit steps, see ``reference.tflite.softmax``.
+    Programs that do it on the tiles go through 16-bit steps (``darwinn_reference.tflite.softmax``).
     """
     operand, output = call.operand(0), call.output
     require_shares(call)

@@ -1,4 +1,4 @@
-"""Value numbers of a softmax on the tiles: those of its steps (``reference.tflite.softmax``)."""
+"""Value numbers of the steps of a softmax on the tiles (``darwinn_reference.tflite.softmax``)."""
 
 from __future__ import annotations
 

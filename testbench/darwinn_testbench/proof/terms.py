@@ -3,7 +3,7 @@
 A rule of the oracle defines the output elements. For a sum of products, the rule's own function
 adds up the parts of value numbers as it adds up bytes, one part at a time. A hash of the whole sum
 replaces the output stage. Moves move numbers. Each rule names the way in which its function is
-called (``Terms`` in ``reference.tflite.rules``).
+called (``Terms`` in ``darwinn_reference.tflite.rules``).
 """
 
 from __future__ import annotations
