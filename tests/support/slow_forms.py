@@ -8,6 +8,7 @@ those of the chip: unsigned, with the zero point raised by 128 for int8.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +23,7 @@ Numbers = Mapping[int, Any]
 """Of each tensor that is computed the numbers of its elements, which are their names here."""
 
 _CONSTANTS = 256
+_LARGEST_WEIGHT = 255
 
 
 def raised(tensor: NetworkTensor) -> int:
@@ -248,15 +250,20 @@ def transposed(of: Operands) -> Iterator[Key]:
 
 
 def average_pool(of: Operands) -> Iterator[Key]:
-    """AVERAGE_POOL_2D: over what is within the image."""
+    """AVERAGE_POOL_2D: over what is within the image, in steps of 1 / the least common multiple."""
     numbers, source = of.values(0), of.tensor(0)
     kernel = of.options["filter_height"], of.options["filter_width"]
-    for n, y, x, c in np.ndindex(*of.output.shape):
-        form, count = Form(), 0
-        for _, _, row, column in _window(of, kernel, (y, x)):
-            form.add_byte(numbers[n, row, column, c], raised(source), 1)
-            count += 1
-        factor = slow_factor(float(source.scale[0]), float(f32(1) / f32(count)), of.output)
+    windows = [
+        [(n, row, column, c) for _, _, row, column in _window(of, kernel, (y, x))]
+        for n, y, x, c in np.ndindex(*of.output.shape)
+    ]
+    common = math.lcm(*map(len, windows))
+    whole = common <= _LARGEST_WEIGHT * min(map(len, windows))
+    for window in windows:
+        form, unit = Form(), f32(1) / f32(common if whole else len(window))
+        for place in window:
+            form.add_byte(numbers[place], raised(source), common // len(window) if whole else 1)
+        factor = slow_factor(float(source.scale[0]), float(unit), of.output)
         yield form.key(factor, of.output, of.activation)
 
 

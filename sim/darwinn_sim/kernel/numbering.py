@@ -94,6 +94,15 @@ class Use(Record):
     role: np.uint8
 
 
+class SumOfByte(Record):
+    """A sum of one byte that is put aside: its element (``total``), the ``weight`` of the byte, and
+    the ``constant`` beside it."""
+
+    total: np.uint64
+    weight: int
+    constant: int
+
+
 class Numbering(Record):
     """Numbers of bytes, four of each word: in ``narrow`` and ``wide`` memory and the ``scale_bias``
     buffer of the tiles, in the ``rows`` that units hold, on the ``ring`` (the outfeed's behind the
@@ -106,7 +115,8 @@ class Numbering(Record):
     which ``UNBOUNDED`` says nothing); of maxima, how many ``values`` they are of. ``results``
     leave a tensor unit. ``table``: a hash of a tile's coefficients. ``set_number``, ``set_first``
     and ``set_count``: remembered maxima (there are ``sets``), with values in ``pool`` (``pooled``
-    of them). ``function_key`` and ``function_number``: functions of one byte. There are
+    of them). ``aside``: of each word of wide memory, tile by tile, the last sum of one byte that
+    was put there. ``function_key`` and ``function_number``: functions of one byte. There are
     ``results_made`` in ``made``. ``lost``: maxima or values of them there was no room for.
 
     ``traces``: uses of parameters (``origins``) are marked. There were ``sums_begun``; ``sum`` is
@@ -150,6 +160,7 @@ class Numbering(Record):
     sets: int
     lost: int
     inverses: Annotated[NDArray[np.uint64], INVERSES]
+    aside: Annotated[Records[SumOfByte], chip.TILES * chip.WIDE_ROWS * chip.ROW_WORDS]
     function_key: Annotated[NDArray[np.uint64], FUNCTIONS]
     function_number: Annotated[NDArray[np.uint64], FUNCTIONS]
     scaled: Annotated[NDArray[np.float32], field.CONSTANTS]

@@ -118,7 +118,7 @@ def results(
 
 @compiled
 def function_of_byte(values: NDArray[np.int32]) -> np.uint64:
-    """The number of a function by its 256 values; 0 of the one that changes nothing."""
+    """The number of a function by its 256 values (``numbered_sums.function_number``)."""
     return numbered_sums.function_number(values)
 
 
@@ -130,6 +130,8 @@ def apply(function: np.uint64, values: NDArray[np.int32], of: Elements, found: E
             found[i] = np.uint64(values[np.int64(of[i])])
         elif function == 0:
             found[i] = of[i]
+        elif numbered_sums.is_constant(function):
+            found[i] = np.uint64(values[0])
         else:
             found[i] = field.mixed(function, of[i])
 

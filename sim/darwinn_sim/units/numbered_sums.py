@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from darwinn_sim import chip
 from darwinn_sim.kernel import field, numbering, origins, state
 from darwinn_sim.kernel.compiled import inner, unchecked
-from darwinn_sim.kernel.numbering import NumberedCore, Numbering
+from darwinn_sim.kernel.numbering import NumberedCore, Numbering, SumOfByte
 from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.output_stage import (
     OUTPUT_16BIT,
@@ -38,6 +38,7 @@ _PAIR, _SET, _HIGH_BYTE, _TABLE, _BYTE_FUNCTION, _SUM_BYTE = (
 """What is hashed, so that no two kinds of numbers meet."""
 
 _TABLE_WORDS = chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS
+_WIDE_WORDS = chip.WIDE_ROWS * chip.ROW_WORDS
 _OCTETS = field.CONSTANTS
 _LARGEST_BYTE = 255
 _LARGEST_WORD = 0xFFFF
@@ -109,7 +110,20 @@ def _start(core: NumberedCore, tile: state.Tile, parameters: Parameters, segment
         elif _is_whole(tile.wide_written[word]):
             n.constant[t, lane] = np.int64(np.int32(tile.wide[word]))
         else:
-            _add_many(n, t, lane, number)
+            _go_on(n, t, lane, number, n.aside[_WIDE_WORDS * t + word])
+
+
+@inner
+def _go_on(n: Numbering, t: int, lane: int, number: np.uint64, aside: SumOfByte) -> None:
+    """Go on from a sum that was put aside. If it was of one byte, it is again."""
+    if aside.weight == 0 or aside.total != number:
+        _add_many(n, t, lane, number)
+        return
+    unknown = field.subtracted(number, field.of_integer(aside.constant))
+    n.low[t, lane], n.high[t, lane] = field.low_part(unknown), field.high_part(unknown)
+    n.constant[t, lane], n.weights[t, lane] = aside.constant, aside.weight
+    n.operand[t, lane] = field.multiplied(unknown, _inverse(n, aside.weight))
+    n.varying[t, lane], n.reach[t, lane] = 1, numbering.UNBOUNDED
 
 
 @inner
@@ -583,6 +597,10 @@ def stores(core: NumberedCore, tile: state.Tile, parameters: Parameters, segment
         else:
             total = field.of_parts(n.low[t, lane], n.high[t, lane])
             total = field.added(total, field.of_integer(n.constant[t, lane]))
+            if n.varying[t, lane] == 1:
+                aside = n.aside[_WIDE_WORDS * t + base + lane]
+                aside.total, aside.weight = total, n.weights[t, lane]
+                aside.constant = n.constant[t, lane]
         target = n.wide[t, base + lane]
         rest = total
         for k in range(3, 0, -1):
@@ -767,6 +785,11 @@ def _give(
         key = _function_of_byte(n, tile, parameters, scale, weight, constant, form)
         if key == 0:
             number = argument
+        elif is_constant(key):
+            # So a softmax blanks the lanes beside its tensor.
+            unit.lane_written[lane] = state.WRITTEN
+            unit.rounded[lane] = constant_of(key)
+            return
         elif tabled:
             number = field.mixed(key, argument)
     entry = n.made[n.results_made]
@@ -791,9 +814,9 @@ def _may_keep(scale: np.float32, weight: int) -> bool:
 @inner
 def _keeps_16_bits(parameters: Parameters, scale: np.float32, constant: np.int64) -> bool:
     """A value of 16 bits comes out as it went in."""
-    whole = parameters.high_clip >= np.float32(0xFFFF) and parameters.low_clip <= np.float32(0)
-    plain = constant == 0 and parameters.output_zero_point == 0
-    return bool(whole and plain and abs(np.float64(scale) - 1) < 2.0**-18)
+    point = parameters.output_zero_point
+    whole = parameters.high_clip >= np.float32(0xFFFF) and parameters.low_clip <= np.float32(-point)
+    return bool(whole and constant == -point and abs(np.float64(scale) - 1) < 2.0**-18)
 
 
 @inner
@@ -856,12 +879,28 @@ def _function_of_byte(
 
 @inner
 def function_number(values: NDArray[np.int32]) -> np.uint64:
-    """The number of a function of a byte by its values; 0 of the one that changes nothing."""
-    same, key = True, _BYTE_FUNCTION
+    """The number of a function of a byte by its values; 0 of the one that changes nothing, and one
+    of the next (:func:`is_constant`) of one whose values are all the same."""
+    same, constant, key = True, True, _BYTE_FUNCTION
     for octet in range(_OCTETS):
         same = same and values[octet] == octet
+        constant = constant and values[octet] == values[0]
         key = field.mixed(key, np.uint64(values[octet]))
+    if constant:
+        return np.uint64(values[0]) + np.uint64(1)
     return np.uint64(0) if same else key
+
+
+@inner
+def is_constant(function: np.uint64) -> bool:
+    """A function of a byte has the same value of each; a hash is as small by a chance of 2^-44."""
+    return bool(np.uint64(0) < function <= np.uint64(_LARGEST_WORD + 1))
+
+
+@inner
+def constant_of(function: np.uint64) -> np.uint32:
+    """The only value of a function that is constant."""
+    return np.uint32(function - np.uint64(1))
 
 
 @numbering.hook

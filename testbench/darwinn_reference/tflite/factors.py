@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_reference.tflite.graph import NetworkTensor
-from darwinn_reference.tflite.output_stage import NotComputableError, reciprocal
+from darwinn_reference.tflite.output_stage import reciprocal
 
 MAXIMUM_WEIGHT = 2**15 - 1
 """Greatest 16-bit weight that the compiler gives an operand of an addition."""
@@ -75,12 +75,12 @@ def addition_weights(
     """Weights of the two operands of an addition and the factor of their sum.
 
     The weights are the best approximation of the ratio of the scales by a fraction of integers of
-    at most 15 bits, and the factor is float32(float32(s_a / w_a) * float32(1 / s_out)).
+    at most 15 bits, and the factor is float32(float32(s_a / w_a) * float32(1 / s_out)). An operand
+    whose scale is too small beside the other has a weight of 0, and the factor is of the other.
     """
     first, second = fraction(Fraction(float(first_scale)) / Fraction(float(second_scale)))
-    if not first or not second:
-        raise NotComputableError(f"operands of scales {first_scale} and {second_scale}")
-    return first, second, first_scale / np.float32(first) * reciprocal(output.scale[0])
+    unit = first_scale / np.float32(first) if first else second_scale / np.float32(second)
+    return first, second, unit * reciprocal(output.scale[0])
 
 
 def root_unit(scale: np.float32) -> np.float32:

@@ -358,18 +358,29 @@ def _pool_axes(call: Call) -> tuple[Axis, Axis]:
 
 
 def average_pool_2d(call: Call) -> AnyArray:
-    """AVERAGE_POOL_2D: the sum of the centred bytes as of a layer whose weights are 1 / n."""
+    """AVERAGE_POOL_2D: the sum of the centred bytes as of a layer whose weights are 1 / n.
+
+    A window over the border has fewer elements within the image, so that weights differ. They are
+    then integers, in steps of one over the least common multiple of all n.
+    """
     height, width = _pool_axes(call)
     image = call.operand(0)
     padded = _padded(image.centred(np.int32), height, width)
     total = _windows(padded, height, width).sum(axis=(-2, -1), dtype=np.int64)
     counts = np.full((1, 1), height.kernel * width.kernel)
     if padded.shape != image.value.shape:
-        call.assume("a window over the border is divided by its elements within the image")
         inside = _padded(np.ones((1, *image.value.shape[1:3], 1), np.int32), height, width)
         counts = _windows(inside, height, width).sum(axis=(-2, -1))
-    weights = np.float32(1) / counts.astype(np.float32)
-    return _averaged(call, total, conversion_factor(image.scale, call.output, weights))
+    common = math.lcm(*np.unique(counts).tolist())
+    shares = common // counts
+    if shares.max() > _BYTE_SPAN:
+        call.assume("a window over the border is divided by its elements within the image")
+        factor = np.float32(1) / counts.astype(np.float32)
+        return _averaged(call, total, conversion_factor(image.scale, call.output, factor))
+    staged = _staged_factor(call, (height.kernel, width.kernel)) if counts.size == 1 else None
+    unit = np.float32(1) / np.atleast_1d(np.float32(common))
+    factor = conversion_factor(image.scale, call.output, unit) if staged is None else staged
+    return _averaged(call, total * shares, factor)
 
 
 def _averaged(call: Call, total: AnyArray, factor: NDArray[np.float32]) -> AnyArray:
@@ -406,9 +417,18 @@ def mean(call: Call) -> AnyArray:
 
 
 def _mean_factor(call: Call, extents: Sequence[int]) -> Factors:
-    """The factor of the whole sum, also if the program adds up one axis after the other.
+    """The factor of the whole sum, also if the program adds up one axis after the other."""
+    staged = _staged_factor(call, extents)
+    if staged is not None:
+        return staged
+    quantities = Quantities(call.operand(0).scale, call.output, extents=tuple(extents))
+    return call.rounded(MEAN, quantities)
 
-    Sums of the first axis then stay as they are, if 16 bits hold them.
+
+def _staged_factor(call: Call, extents: Sequence[int]) -> Factors | None:
+    """The factor of the second sum, if the program adds up one axis after the other.
+
+    Sums of the first axis stay as they are, if 16 bits hold them.
     """
     scale, output_scale = call.operand(0).scale, np.float32(call.output.scale[0])
     for first, second in permutations(extents) if len(extents) == _AXES_IN_STAGES else ():
@@ -416,4 +436,4 @@ def _mean_factor(call: Call, extents: Sequence[int]) -> Factors:
         stages = (float(factors[0]), float(factors[1]))
         if _BYTE_SPAN * first <= INT16_MAXIMUM and stages in call.choices.stages:
             return np.atleast_1d(factors[1])
-    return call.rounded(MEAN, Quantities(scale, call.output, extents=tuple(extents)))
+    return None

@@ -72,6 +72,12 @@ class References:
                 self.outputs[name] = self._match(output, "output")
             except ModelError as error:
                 self._unmatched[name] = error.reason
+        computed = (tensor for tensor in network.tensors if tensor.constant is None)
+        if bound.outputs and not any(tensor.quantised for tensor in computed):
+            raise InputError(
+                f"{self.cpu.file} is a float model: no tensor that it computes is quantised; "
+                "name the quantised model that the executable was compiled from"
+            )
         for given in bound.inputs:
             # A model that names its inputs otherwise gives them in order.
             with suppress(ModelError):

@@ -342,12 +342,21 @@ def test_windows_over_the_border_are_divided_by_what_they_hold(image: Array) -> 
     scale = 0.3
     tensors = [tensor(0, image.shape, "u1", scale, 9), tensor(1, image.shape, "u1", scale, 9)]
     network = single("AVERAGE_POOL_2D", tensors, (0,), (1,), filter_height=3, filter_width=3)
-    values = ChipArithmetic(network).run([image])
-    assert "border" in values.assumed[0]
+    found = compute(network, image)
+    # 4, 6 and 9 elements are within the image: weights of 9, 6 and 4 steps of 1 / 36.
+    factor = slow_factor(scale, float(f32(1) / f32(36)), tensors[1])
     for _, y, x, c in np.ndindex(*image.shape):
         window = image[0, max(y - 1, 0) : y + 2, max(x - 1, 0) : x + 2, c].astype(int)
-        factor = slow_factor(scale, float(f32(1) / f32(window.size)), tensors[1])
-        assert values[1][0, y, x, c] == slow_output(int((window - 9).sum()), factor, tensors[1])
+        total = int((window - 9).sum()) * (36 // window.size)
+        assert found[0, y, x, c] == slow_output(total, factor, tensors[1])
+
+
+def test_windows_with_many_different_numbers_of_elements_are_assumed() -> None:
+    """Weights in steps of 1 / 3600 are no bytes."""
+    image = np.arange(36, dtype=np.uint8).reshape(1, 6, 6, 1)
+    tensors = [tensor(0, image.shape, "u1", 0.3), tensor(1, image.shape, "u1", 0.3)]
+    network = single("AVERAGE_POOL_2D", tensors, (0,), (1,), filter_height=5, filter_width=5)
+    assert "border" in ChipArithmetic(network).run([image]).assumed[0]
 
 
 @given(byte_arrays((1, 3, 4, 2), "u1"), scales)
@@ -385,6 +394,24 @@ def test_the_mean_of_equal_scales_is_a_division_by_the_number_of_elements() -> N
     """The executable holds float32(1 / 36) = 0x3CE38E39: ties go to even, not down."""
     assert f32(EQUAL) * (f32(1) / f32(EQUAL)) != 1
     assert [mean_of(image_of(6, total), EQUAL) for total in (18, 54, 90, 126)] == [0, 2, 2, 4]
+
+
+def test_a_pool_in_two_stages_has_the_factor_of_a_mean() -> None:
+    """0x3A70B84E in the executable of a DeepLab, one step above float32(1 / 1089)."""
+    scale = np.array(0x3E33C7B3, np.uint32).view(f32).item()
+    tensors = [tensor(0, (1, 33, 33, 1), "u1", scale), tensor(1, (1, 1, 1, 1), "u1", scale)]
+    options = {"filter_height": 33, "filter_width": 33, "padding": "VALID"}
+    network = single("AVERAGE_POOL_2D", tensors, (0,), (1,), **options)
+    second = np.array(0x3A70B84E, np.uint32).view(f32)
+    assert second == f32(1) / f32(1089) * f32(1 + 2**-23)
+    stages = frozenset({(1.0, float(second))})
+    # A sum of 1089 * 2.5 or so: near ties, one step of the factor decides.
+    ties = [1089 * k // 2 + more for k in range(1, 500, 2) for more in (0, 1)]
+    assert all(
+        int(compute(network, image_of(33, total), stages=stages).item())
+        == round(float(f32(total) * second))
+        for total in ties
+    )
 
 
 def test_a_mean_in_two_stages_has_the_factor_of_the_second() -> None:

@@ -72,3 +72,13 @@ def test_a_constant_is_the_first_operand_of_an_addition(data: st.DataObject) -> 
     total = weights[1] * (value.astype(np.int64) - 3) + weights[0] * (constant.astype(int) - 7)
     expected = [slow_output(int(each), weights[2], tensors[2]) for each in total.reshape(-1)]
     assert found[0].reshape(-1).tolist() == expected
+
+
+def test_an_operand_whose_scale_is_too_small_has_no_weight() -> None:
+    """0x3F7FFFD3 in a transformer whose operands have scales of 0.06 and 2.9e-7."""
+    sum_of = tensor(2, (1,), "i1", 0.060564864, -128)
+    large, small = np.float32(0.060564704), np.float32(2.8870676e-07)
+    for one, other, weights in ((large, small, (1, 0)), (small, large, (0, 1))):
+        first, second, factor = addition_weights(one, other, sum_of)
+        assert (first, second) == weights
+        assert word(factor) == 0x3F7FFFD3
