@@ -62,10 +62,10 @@ _GATED: Grades = {
         _assumed(_ON, "a predicate gates any instruction as it gates a scalar bundle", rtl=True),
     )
 }
-_NOT_GATED: Grades = {"gate": (_refused(_ON, "what loads a program has no predicates"),)}
+_NOT_GATED: Grades = {"gate": (_refused(_ON, "there are no predicates while a program is loaded"),)}
 
 _TILE: Grades = {
-    "register_sources": (_refused_but(_OFF, "which operand each bit stands for is unknown"),),
+    "register_sources": (_refused_but(_OFF, "nobody knows the operand of each bit"),),
     "tiles_override": (
         _assumed(_ON, "the register supplies the tile set, as in RingProducer", rtl=True),
     ),
@@ -213,7 +213,7 @@ _MORE_TAPS = range(2, 1 << 14)
 _ONE_PRODUCT = "a step makes one product of a byte and a weight: no effect"
 _INTERPOLATE: Grades = {
     "partial_sum_read": _SUMS_LIKE_MAC,
-    "activation_16bit": (_refused(_ON, "which activations the lanes take then is unknown"),),
+    "activation_16bit": (_refused(_ON, "the assignment of activations to lanes is unknown"),),
     "parameter_16bit": (_assumed(_OFF, _ONE_PRODUCT, rtl=True),),
     "mac_disable": (_assumed_but((12,), _ONE_PRODUCT, rtl=True),),
     "load_parameter_zero_point": (_assumed(_ON, "there are no parameters: no effect"),),
@@ -277,7 +277,7 @@ _OWN: Mapping[str, Grades] = {
     },
     "WideToNarrow": {
         "base_override": (
-            _refused(_ON, "whether it replaces the base of the read or the narrow one is open"),
+            _refused(_ON, "it may replace the base of the read or of the narrow side: open"),
         ),
         "transpose": (
             _assumed(
@@ -293,7 +293,7 @@ _OWN: Mapping[str, Grades] = {
         "producer_count_valid": (
             _assumed((3,), "both flags must equal the count, each as alone", rtl=True),
         ),
-        "halt": (_refused(_ON, "what lets a halted tile go on is unknown"),),
+        "halt": (_refused(_ON, "the event that lets a halted tile continue is unknown"),),
     },
     "Scalar": {
         "store_op": (_refused(range(7, 16), "no store slot has this code"),),
@@ -362,7 +362,9 @@ _OWN: Mapping[str, Grades] = {
     },
     "Execute": {
         "start_pc": (_assumed_but(_OFF, "the program starts at this address", rtl=True),),
-        "load_pc": (_refused(_OFF, "where the core goes on without an address is unknown"),),
+        "load_pc": (
+            _refused(_OFF, "without an address, the place at which the core continues is unknown"),
+        ),
     },
 }
 
