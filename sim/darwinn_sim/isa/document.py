@@ -75,9 +75,9 @@ Further keys of a field:
 - `shown_as`: its name in listings, if that differs.
 - `grades`: its values that are not known, each with `grade`, `reason` and the values. `values` are
   the first and last of each range. If `others` is true, the entry covers all values except those;
-  if `mask` is true, all values with any of these bits. `given` limits an entry: each field named there
-  must hold one of its values. The first entry that fits decides. `rtl` says whether the
-  SystemVerilog executes the value too.
+  if `mask` is not 0, it covers all values with any of its bits. `given` limits an entry: each field
+  named there must hold one of its values. The first entry that fits decides. `rtl` says whether
+  the SystemVerilog executes the value too.
 
 ## Streams
 
