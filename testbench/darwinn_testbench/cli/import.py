@@ -38,7 +38,7 @@ Ticks = Annotated[
     float,
     option(
         "--ticks-per-second N",
-        "Rate of the clock that was read; by default it counts nanoseconds.",
+        "Ticks per second of the clock in the dump; by default a tick is a nanosecond.",
         min=1.0,
         max=1e12,
     ),

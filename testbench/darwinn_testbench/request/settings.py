@@ -418,8 +418,8 @@ RequireReference = Annotated[
     bool,
     Setting(
         "--require-reference",
-        "Fail (not-compared, exit code 1) if an output, or an operator before it, is compared with "
-        "nothing.",
+        "Fail (not-compared, exit code 1) if an output, or an operator before it, has no "
+        "comparison.",
     ),
 ]
 Parameters = Annotated[
