@@ -102,7 +102,7 @@ def _constant(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-_HEAD = "| rule | side | what is right | chapter |"
+_HEAD = "| rule | side | requirement | chapter |"
 
 
 def updated(page: str) -> str:

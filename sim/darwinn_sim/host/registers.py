@@ -609,8 +609,9 @@ def documentation() -> str:
     lines = [
         "# Registers",
         "",
-        "Every register that the model has, with its fields, access, reset value and source. How",
-        "driver and chip use them is in [host-interface.md](host-interface.md).",
+        "This page lists every register that the model has, with its fields, access, reset value",
+        "and source. [The host interface](host-interface.md) explains how driver and chip use",
+        "them.",
         "",
         "`python -m darwinn_sim.host.registers` generates this page; do not edit it. Offsets are",
         "in bytes from base address register 2 (1 MiB). All registers are little-endian.",

@@ -13,8 +13,8 @@ from darwinn_sim.isa.table import HEADER, INSTRUCTIONS, TILE_HEADER
 _PREAMBLE = """\
 # The Beagle instruction set
 
-Every instruction of the chip, bit by bit: its fields, their meaning, and how sure we are of it. The
-behaviour of the units and their memories is in [chip-facts.md](chip-facts.md).
+This page lists every instruction of the chip, bit by bit: its fields, their meaning, and our
+confidence in each. [Facts of the chip](chip-facts.md) describes the units and their memories.
 
 `python -m darwinn_sim.isa.document` generates this page from the instruction table: change
 `sim/darwinn_sim/isa/table.py` and `codes.py`, not this page.
@@ -39,14 +39,15 @@ grade:
 | grade | meaning |
 |---|---|
 | known | real programs hold it, and they compute the right result |
-| assumed | no known program holds it; the model executes it by the rule of its neighbours |
-| refused | no rule can be given, or several are equally natural: the program is refused by name |
+| assumed | no known program holds it; the model executes it by the rule of similar values |
+| refused | we know no rule, or several are equally natural: the model refuses the program |
 
-Every value is known, except those in [values by grade](#values-by-grade). A result that depends on
-an assumption names the assumption; `--no-assumptions` refuses the program.
+Every value is known, except those in [values by grade](#values-by-grade). If a result depends on an
+assumption, its message names the assumption; with `--no-assumptions` the program is refused.
 
-*Byte-exact simulation of whole programs* means: a simulation from the instruction bits and the
-parameter bytes alone gave the bytes of an independent computation from the uncompiled model.
+The evidence *byte-exact simulation of whole programs* means: a simulation used nothing but the
+instruction bits and the parameter bytes, and gave the same bytes as an independent computation from
+the uncompiled model.
 
 ## For other tools
 
@@ -73,9 +74,10 @@ Further keys of a field:
 - `codes`: the codes that name its values (with kind `mask`: its bits), or null.
 - `shown_as`: its name in listings, if that differs.
 - `grades`: its values that are not known, each with `grade`, `reason` and the values. `values` are
-  the first and last of each run. With `others` the entry covers all values but those; with `mask`,
-  any of these bits. `given` limits an entry: each field named there must hold one of its values.
-  The first entry that fits decides. `rtl` says that the SystemVerilog executes the value, too.
+  the first and last of each range. If `others` is true, the entry covers all values except those;
+  if `mask` is not 0, it covers all values with any of its bits. `given` limits an entry: each field
+  named there must hold one of its values. The first entry that fits decides. `rtl` says whether
+  the SystemVerilog executes the value too.
 
 ## Streams
 
@@ -96,29 +98,32 @@ The **linker** patches addresses of host buffers into operand b of scalar moves 
 
 ## Traversals
 
-Units walk their memories with address generators. A traversal has loops, loop 0 innermost; loop k
-runs `limit[k] + 1` times. When loop k advances, after the loops inside it ran to their ends,
-`stride[k]` is added to the address. The stride is therefore *normalised*:
+Address generators compute the addresses at which a unit reads or writes, one after another. Such a
+sequence is a traversal. It has nested loops; loop 0 is the innermost. Loop k runs `limit[k] + 1`
+times. When loop k advances, the loops inside it have run to their ends, and the generator adds
+`stride[k]` to the address. The stride is therefore *normalised*:
 
     stride[k] = step[k] - sum of step[j] * limit[j] over the loops j < k in the mask
 
-with step[k] the real distance (0 for a loop outside the mask). This holds in 172,514 of 172,514
-traversals. The stride of a loop that runs once is never added, so it can be anything.
+where step[k] is the real distance between two iterations of loop k (0 for a loop outside the mask).
+This holds in 172,514 of 172,514 traversals. If a loop runs once, its stride is never added, so it
+can have any value.
 
-- **Double buffer**: with `double_offset` not 0, each iteration of loop `double_loop` (0: each
-  element) changes between the address and the address plus `double_offset`.
-- **Alternate limit**: with `alternate_loop` not 0, loop 0 has the limit `alternate_limit` during
-  the last iteration of that loop. So the length need not be a multiple.
-- **Prologue**: before each start of the group of loops 0 to `prologue_loop`,
-  `prologue_inner_limit + 1` elements at `prologue_base` come first. Then that base steps by
-  `prologue_outer_stride` up to the address `prologue_outer_limit` and wraps.
+- **Double buffer**: if `double_offset` is not 0, iterations of loop `double_loop` (0: elements) use
+  the address and the address plus `double_offset` alternately.
+- **Alternate limit**: if `alternate_loop` is not 0, loop 0 has the limit `alternate_limit` during
+  the last iteration of that loop. So the number of elements need not be a multiple of loop 0's.
+- **Prologue**: each time before loops 0 to `prologue_loop` start, the traversal first visits
+  `prologue_inner_limit + 1` elements at the prologue's base. This base starts at `prologue_base`.
+  It advances by `prologue_outer_stride` after each prologue, up to the address
+  `prologue_outer_limit`, and then wraps.
 
 A listing shows a traversal as a loop nest, outermost loop first, with real steps:
 `narrow_read from 64: L1 4 x +16 > L0 8 x +1`.
 
 ## Sync: producers and watchers
 
-Units of a tile run independently of each other; sync flags, 16-bit counters, order them.
+Units of a tile run independently of each other. Sync flags order them; a flag is a 16-bit counter.
 
 - A **producer** adds 1 to its flag at the end of each iteration of the loops from `depth` outwards
   (depth 0: after every element; a depth beyond the loops: once, at the end).
@@ -225,12 +230,12 @@ def _grades() -> Iterator[str]:
     yield "## Values by grade"
     yield ""
     yield (
-        "All assumed and refused values. If several rows of a field fit a value, the first one "
-        "decides. RTL: whether the SystemVerilog executes the value as assumed; where it does not, "
-        "`--engine rtl` refuses it."
+        "These tables list all assumed and refused values. If several rows of a field fit a "
+        "value, the first one decides. The column RTL says whether the SystemVerilog executes the "
+        "value as assumed; if not, `--engine rtl` refuses it."
     )
     yield ""
-    for grade, rule in ((Grade.ASSUMED, "executed as"), (Grade.REFUSED, "why")):
+    for grade, rule in ((Grade.ASSUMED, "executed as"), (Grade.REFUSED, "reason")):
         yield f"### {grade.capitalize()}"
         yield ""
         holders: dict[tuple[str, Graded], list[Instruction]] = {}

@@ -62,10 +62,10 @@ _GATED: Grades = {
         _assumed(_ON, "a predicate gates any instruction as it gates a scalar bundle", rtl=True),
     )
 }
-_NOT_GATED: Grades = {"gate": (_refused(_ON, "what loads a program has no predicates"),)}
+_NOT_GATED: Grades = {"gate": (_refused(_ON, "there are no predicates while a program is loaded"),)}
 
 _TILE: Grades = {
-    "register_sources": (_refused_but(_OFF, "which operand each bit stands for is unknown"),),
+    "register_sources": (_refused_but(_OFF, "nobody knows the operand of each bit"),),
     "tiles_override": (
         _assumed(_ON, "the register supplies the tile set, as in RingProducer", rtl=True),
     ),
@@ -83,7 +83,7 @@ _SCALAR_WATCHERS: Grades = {
         _refused(range(9, 16), _NO_SUCH_FLAG, watcher_valid=_ON),
         _assumed(
             (8,),
-            "flag 8 is watched as the others; no unit counts on it",
+            "the watcher waits for flag 8 as for the others; no unit counts it",
             rtl=True,
             watcher_valid=_ON,
         ),
@@ -125,7 +125,7 @@ _MULTIPLIERS = (
     "operands have two or four of them"
 )
 _PLANES = "bit k stills multiplier k, which takes byte plane k; 16-bit values have two of them"
-_WITHOUT_TABLE = "without a table there is nothing that could be reduced in range: no effect"
+_WITHOUT_TABLE = "without a table there is no range reduction: no effect"
 _REDUCES = "range reduction of the argument, as with 7, and bytes as output"
 _AS_MAC = "as in TensorMac"
 
@@ -136,7 +136,10 @@ _SYMMETRY: Grades = {
         _assumed(_ON, _NOTHING, rtl=True, function=_LINEAR),
         _assumed(_ON, "the absolute value of the argument is reduced in range", function=(3, 7)),
         _assumed(
-            _ON, "the sign is not given back to an even function", rtl=True, odd_function=_OFF
+            _ON,
+            "the function is even: the result does not get the sign of the argument",
+            rtl=True,
+            odd_function=_OFF,
         ),
     ),
     "odd_function": (
@@ -190,7 +193,7 @@ _MAXIMUM: Grades = {
         _assumed_but((0, 14), _PLANES),
     ),
     "function": (
-        _assumed((1, 3, 4, 5, 7), f"the output stage is that of the others, {_AS_MAC}", rtl=True),
+        _assumed((1, 3, 4, 5, 7), f"the output stage is the same, {_AS_MAC}", rtl=True),
         _assumed((2, 6), _WITHOUT_TABLE, rtl=True),
     ),
 }
@@ -203,7 +206,7 @@ _SUM: Grades = {
         _assumed_but(_OFF, _PLANES),
     ),
     "function": (
-        _assumed((0, 1, 3, 4, 5), f"the output stage is that of the others, {_AS_MAC}", rtl=True),
+        _assumed((0, 1, 3, 4, 5), f"the output stage is the same, {_AS_MAC}", rtl=True),
         _assumed((2, 6), _WITHOUT_TABLE, rtl=True),
     ),
 }
@@ -213,12 +216,12 @@ _MORE_TAPS = range(2, 1 << 14)
 _ONE_PRODUCT = "a step makes one product of a byte and a weight: no effect"
 _INTERPOLATE: Grades = {
     "partial_sum_read": _SUMS_LIKE_MAC,
-    "activation_16bit": (_refused(_ON, "which activations the lanes take then is unknown"),),
+    "activation_16bit": (_refused(_ON, "the assignment of activations to lanes is unknown"),),
     "parameter_16bit": (_assumed(_OFF, _ONE_PRODUCT, rtl=True),),
     "mac_disable": (_assumed_but((12,), _ONE_PRODUCT, rtl=True),),
     "load_parameter_zero_point": (_assumed(_ON, "there are no parameters: no effect"),),
     "function": (
-        _assumed((1, 3, 4, 5, 7), f"the output stage is that of the others, {_AS_MAC}"),
+        _assumed((1, 3, 4, 5, 7), f"the output stage is the same, {_AS_MAC}"),
         _assumed((2, 6), _WITHOUT_TABLE),
     ),
     "use_scales": (_assumed(_ON, f"scales of each lane, {_AS_MAC}"),),
@@ -243,7 +246,7 @@ _INTERPOLATE: Grades = {
 _ONE_TRAVERSAL = "the register replaces the base of the only traversal, as in NarrowToWide"
 _CONSUMER: Grades = {
     "base_override": (_assumed(_ON, _ONE_TRAVERSAL),),
-    "destination": (_refused(_ON, "of the destinations only wide memory is known"),),
+    "destination": (_refused(_ON, "the only known destination is wide memory"),),
 }
 _MESH: Grades = {
     "base_override": (
@@ -277,7 +280,7 @@ _OWN: Mapping[str, Grades] = {
     },
     "WideToNarrow": {
         "base_override": (
-            _refused(_ON, "whether it replaces the base of the read or the narrow one is open"),
+            _refused(_ON, "it may replace the base of the read or of the narrow side: open"),
         ),
         "transpose": (
             _assumed(
@@ -286,14 +289,12 @@ _OWN: Mapping[str, Grades] = {
                 "write holds for loop 1, as in NarrowToWide",
             ),
         ),
-        "double_operand": (_refused(_ON, "nothing is known but a name"),),
+        "double_operand": (_refused(_ON, "only a name is known"),),
     },
     **dict.fromkeys(("MeshSouth", "MeshWest", "MeshNorth", "MeshEast"), _MESH),
     "TileFence": {
-        "producer_count_valid": (
-            _assumed((3,), "both flags must equal the count, each as alone", rtl=True),
-        ),
-        "halt": (_refused(_ON, "what lets a halted tile go on is unknown"),),
+        "producer_count_valid": (_assumed((3,), "both flags must equal the count", rtl=True),),
+        "halt": (_refused(_ON, "the event that lets a halted tile continue is unknown"),),
     },
     "Scalar": {
         "store_op": (_refused(range(7, 16), "no store slot has this code"),),
@@ -306,11 +307,11 @@ _OWN: Mapping[str, Grades] = {
         "function_op": (_refused((1, 4, 5, 6, 7), "no function has this code"),),
     },
     "Halt": {
-        "goto_halt": (_refused(_ON, "nothing is known but a name"),),
+        "goto_halt": (_refused(_ON, "only a name is known"),),
         "interrupt": (
             _assumed(_ON, "raises the host interrupt whose number is `chunk_end`", rtl=True),
         ),
-        "chunk_end": (_assumed((2, 3), "no effect, as 1", rtl=True),),
+        "chunk_end": (_assumed((2, 3), "no effect, like value 1", rtl=True),),
     },
     "Branch": {
         "reserved_32": (_refused(_ON, "nothing is known of this bit"),),
@@ -319,7 +320,7 @@ _OWN: Mapping[str, Grades] = {
         ),
     },
     "Loop": {
-        "count": (_assumed(_OFF, "the body runs as often as it says: not at all", rtl=True),),
+        "count": (_assumed(_OFF, "the body runs 0 times", rtl=True),),
         "body": (
             _assumed(_OFF, "a loop without a body has no effect", rtl=True),
             _assumed(range(32, 256), "the field has 8 bits, of which 5 are seen", rtl=True),
@@ -330,14 +331,18 @@ _OWN: Mapping[str, Grades] = {
             _assumed_bits(_ABSENT_TILES, "tiles 16 to 19 do not exist: no effect", rtl=True),
         ),
         "tile_fence_valid": (_refused_bits(_ABSENT_TILES, "tiles 16 to 19 do not exist"),),
-        "expected_valid": (_assumed_bits(0x19F, "all flags are awaited as 5 and 6 are", rtl=True),),
+        "expected_valid": (
+            _assumed_bits(0x19F, "the fence waits for all flags as for 5 and 6", rtl=True),
+        ),
     },
     "RingInfeed": {
-        "fifo": (_refused((3,), "there are three memories that it could read"),),
+        "fifo": (_refused((3,), "the infeed can read only three memories"),),
         "buffer_prologue_enable": (
             _assumed(_ON, "a prologue precedes the loops, as in RingConsumerA"),
         ),
-        "sync_increment": (_assumed_but(_ON, "as much is added to the flag", rtl=True),),
+        "sync_increment": (
+            _assumed_but(_ON, "the producer adds this number to the flag", rtl=True),
+        ),
         "consumer_b": (_assumed(_ON, "rows go to ring channel B, as in RingProducer", rtl=True),),
         "targets": (_assumed_bits(_OUTFEED, "bit 16 is the ring outfeed, as in RingProducer"),),
         "tiles_register": (_refused(_ON, _OPERAND),),
@@ -349,7 +354,7 @@ _OWN: Mapping[str, Grades] = {
         "counter_register": (_refused_but(_OFF, _OPERAND),),
         "row_words": (_assumed_but((63,), "words of a ring row, as in RingInfeed", rtl=True),),
     },
-    "NoOp": {"opcode": (_assumed(_OFF, "it does nothing, as its name says", rtl=True),)},
+    "NoOp": {"opcode": (_assumed(_OFF, "it has no effect, as its name says", rtl=True),)},
     "Interrupt": {
         "interrupt": (
             _assumed(
@@ -362,7 +367,9 @@ _OWN: Mapping[str, Grades] = {
     },
     "Execute": {
         "start_pc": (_assumed_but(_OFF, "the program starts at this address", rtl=True),),
-        "load_pc": (_refused(_OFF, "where the core goes on without an address is unknown"),),
+        "load_pc": (
+            _refused(_OFF, "without an address, the place at which the core continues is unknown"),
+        ),
     },
 }
 

@@ -21,8 +21,8 @@ from darwinn_sim.isa.fields import (
 )
 
 _LOOP = """
-    {name}_stride {step}    int  What the address generator adds when the loop advances: the step
-                                 of the loop minus the travel (step * limit) of the moving loops
+    {name}_stride {step}    int  Number that the address generator adds when the loop advances: its
+                                 step minus the travel (step * limit) of the moving loops
                                  inside it; innermost loop first. [high strides]
     {name}_limit  {counter} uint Iterations of the loop, minus 1. [high simulation]
 """
@@ -36,8 +36,8 @@ _TRAVERSAL = """
     {name}_alternate_limit {counter}  uint Limit of loop 0 (of loop 1 in a transposing
                                            NarrowToWide) during the last iteration of the alternate
                                            loop. [high alternates]
-    {name}_alternate_loop  {selector} uint Loop on whose last iteration the alternate limit holds;
-                                           0: none. [high alternates]
+    {name}_alternate_loop  {selector} uint Loop during whose last iteration the alternate limit
+                                           applies; 0: none. [high alternates]
     {name}_alternate_reset {counter}  int  step * (limit - alternate limit): the travel that the
                                            shorter loop lacks, modulo the width of the field.
                                            [high alternates]

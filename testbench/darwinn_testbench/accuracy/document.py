@@ -13,26 +13,26 @@ GOAL_PER_POINT = 0.05
 GOAL_MEAN = 0.10
 """Mean absolute error over all points, each predicted without its own model."""
 
-_HEAD = """# Predicted against published latencies
+_HEAD = """# Predicted and published latencies
 
 `darwinn accuracy --document docs/accuracy.md` writes this page. The binaries are not part of this
 repository. [timing.md](timing.md) describes the model and its parameters.
 
-All figures are for {chip}. A prediction is the simulated time of the binary behind the host's
-link plus the host's fixed cost of a request. We fit only two things: the fixed cost on the *other*
-models of the same host, and the bandwidth on Inception v4. So no figure of a model takes part in
-its own prediction, and no model has a parameter of its own.
+All figures are for {chip}. A prediction is the sum of two times: the simulated time of the binary,
+including the host's link, and the host's fixed cost of a request. We fit only two things: the fixed
+cost, on the *other* models of the same host, and the bandwidth, on Inception v4. So no figure of a
+model takes part in its own prediction, and no model has a parameter of its own.
 
-There are two baselines. The first is the graph's multiplications at the chip's peak. The second is
-a roofline: the larger of the first and the bytes of input, output and uncached weights at the
-host's bandwidth, plus a fixed cost that is fitted as above. Behind slow links the bytes of the
-instructions decide, and only the binary shows them. A roofline that knew them would be about as
-good there as the model.
+Two baselines show what a simpler model would predict. The first divides the graph's multiplications
+by the chip's peak rate. The second is a roofline: the larger of the first and the time of the bytes
+of input, output and uncached weights at the host's bandwidth, plus a fixed cost that is fitted as
+above. With slow links the bytes of the instructions dominate, and only the binary shows them. There
+a roofline with these bytes would be about as good as the model.
 
 The full binary of MobileNet v1 1.0 is no longer public. Two parts replace it: the embedding
-extractor up to its last convolution, and the part of the 2019 build of MobileNet v1 0.25 behind its
-last convolution, with its cycles and instruction bytes. The time of the pool is multiplied by
-12.25, because it gathers 12.25 times as many values.
+extractor up to its last convolution, and the end of the 2019 build of MobileNet v1 0.25, after its
+last convolution, with its cycles and instruction bytes. The time of that build's pool is multiplied
+by 12.25, because the pool of MobileNet v1 1.0 gathers 12.25 times as many values.
 
 """
 
@@ -66,8 +66,9 @@ Goals: every point of the table within {per_point:.0%}, and a mean absolute erro
 """
 
 _MISSED = """The first is missed on {hosts}: there the published times of the two models differ
-by {published} ms, the simulated times by {simulated} ms. Published times have noise of that size:
-behind links that are not slow, the same models differ by {least:.2f} to {most:.2f} ms."""
+by {published} ms, and the simulated times by {simulated} ms. Published times have noise of that
+size: on hosts with fast links, the published times of the same two models differ by {least:.2f} to
+{most:.2f} ms."""
 
 
 def page(report: Report[AccuracyRow]) -> str:

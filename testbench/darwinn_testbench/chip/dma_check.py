@@ -63,7 +63,7 @@ class DmaCheck(Seeded):
     executable: settings.Executable = None
     with_tiles: Annotated[
         bool,
-        Setting("--full", "Run the tiles too, instead of the scalar core and its DMA alone."),
+        Setting("--full", "Run the tiles too, and not only the scalar core with its DMA."),
     ] = False
     assumptions: settings.Assumptions = True
 

@@ -43,19 +43,21 @@ PointsFiles = Annotated[
     list[str] | None,
     option(
         "--points FILE",
-        "Latencies that you measured, TOML (docs/timing.md), instead of the published ones; "
-        f"may be repeated, {PUBLISHED} stands for those.",
+        "TOML file of latencies that you measured (docs/timing.md), instead of the published "
+        f"ones. Repeat it for several; {PUBLISHED} stands for the published ones.",
     ),
 ]
 AtMost = Annotated[
     float | None,
     option(
         "--at-most PERCENT",
-        "Judge the errors: a larger error of a point is a mismatch.",
+        "Count a point with a larger error as a mismatch.",
         min=0,
     ),
 ]
-Document = Annotated[Path | None, option("--document FILE", "Write docs/accuracy.md anew.")]
+Document = Annotated[
+    Path | None, option("--document FILE", "Write the page docs/accuracy.md to FILE.")
+]
 
 _FROM = {"other models": "fit", "link": "link", "": ""}
 """What the table calls the ways to a fixed cost."""
@@ -83,12 +85,13 @@ def command(
     markdown: results.Markdown = None,
     json: settings.Json = False,
 ) -> None:
-    """Predict published latencies, each without the figures of its own model.
+    """Predict published latencies and show the errors; no model's figures predict itself.
 
-    `ms` is the published time. `predicted` is the simulated time of chip and link (`chip`) and the
-    host's `fixed` cost of a request, fitted on other models of the host (`fit`) or that of its
-    `link`. Beside it stand the errors of two baselines: the multiplications at the chip's `peak`,
-    and a roofline with the host's bandwidth and fixed cost. Points without prediction say why.
+    `ms` is the published time. `predicted` is the sum of two times: the simulated time of chip and
+    link (`chip`), and the host's `fixed` cost of a request. The fixed cost is fitted on other
+    models of the same host (`fit`), or is that of its `link`. Two more columns show the errors of
+    two baselines: the multiplications at the chip's `peak`, and a roofline with the host's
+    bandwidth and fixed cost. If a point has no prediction, its row gives the reason.
     """
     options.only_one_on_stdout(json=json, document=document)
     names = points or [PUBLISHED]

@@ -15,11 +15,11 @@ from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.terminal import INTERRUPTED, Exit, print_line, reader_went_away
 from darwinn_testbench.version import __version__
 
-_HELP = """Run compiled Edge TPU (DarwiNN) models on a simulated chip and verify what they compute.
+_HELP = """Run compiled Edge TPU (DarwiNN) models on a simulated chip and verify their outputs.
 
-FILE is an Edge TPU `*_edgetpu.tflite`, a DarwiNN package or a bare instruction stream, or a program
-for ExecuTorch (`.pte`, `.bpte`), IREE (`.vmfb`) or TFRT (BEF); what it is is seen from its content.
-`-` reads it from standard input.
+FILE is an Edge TPU `*_edgetpu.tflite`, a DarwiNN package or a bare instruction stream. Several
+commands also take programs for ExecuTorch (`.pte`, `.bpte`), IREE (`.vmfb`) and TFRT (BEF). The
+content of a file, not its name, decides which it is. `-` reads FILE from standard input.
 """
 
 _EPILOG = """**Start here**

@@ -32,60 +32,50 @@ SUMMARIES: Mapping[str, str] = {
     "dma": (
         "Compare the DMA that the program issues with the DMA hints of the file, entry by entry."
     ),
-    "explain": ("Say of each operator where it runs, chip or CPU, why, and what to change."),
+    "explain": (
+        "Say for each operator whether it runs on the chip or the CPU, why, and how to change that."
+    ),
     "layers": (
         "Recover the network from the executable alone, or list the operators of another format."
     ),
-    "run": (
-        "Run a compiled model, an inference for each set of inputs, or a function of a program."
-    ),
+    "run": "Run a compiled model on each set of inputs, or call a function of a program.",
     "verify": (
         "Run a compiled model on the simulated chip and say whether every output byte is right."
     ),
-    "cycles": (
-        "Time each executable by an event model of the chip: cycle-approximate, the same every "
-        "time."
+    "cycles": "Estimate the cycles of each executable with an event model of the chip.",
+    "accuracy": (
+        "Predict published latencies and show the errors; no model's figures predict itself."
     ),
-    "accuracy": "Predict published latencies, each without the figures of its own model.",
-    "profile": (
-        "Say where the time of an inference goes: by layer, unit and wait, or by operator."
-    ),
-    "import": "Show the times that ExecuTorch's runtime has noted of a program, on any device.",
+    "profile": "Show the time of an inference by layer, unit and wait, or by operator.",
+    "import": "Show the operator times that ExecuTorch's runtime recorded, on any device.",
     "report": (
         "Write one HTML page about a compiled model: verdict, times, pictures, memory, DMA, "
         "outputs."
     ),
     "view": "Open the page of a profile in a browser, several files side by side.",
-    "diff": "Say what two compiled models differ in: programs, resources, cycles and outputs.",
+    "diff": "Show how two compiled models differ: programs, resources, cycles and outputs.",
     "regress": (
         "Verify many executables: each case of the manifest, with each of its seeds, on each "
         "engine."
     ),
-    "survey": (
-        "Verify and time every compiled model in folders: one row each, others left out by name."
-    ),
-    "classify": "Say what is in pictures: the classes of the highest scores.",
-    "detect": (
-        "Say what is where in pictures: the boxes of an SSD with its post-processing, or of a YOLO."
-    ),
-    "segment": "Say which pixels of pictures are of which class.",
+    "survey": "Verify and time every compiled model in folders, one row each.",
+    "classify": "Classify pictures: print the classes with the highest scores.",
+    "detect": "Detect objects in pictures: an SSD with its post-processing, or a YOLO.",
+    "segment": "Find the class of each pixel of pictures.",
     "pose": (
-        "Say where people are in pictures: PoseNet and BodyPix with their decoder, MoveNet, or a "
-        "YOLO with key points."
+        "Find people in pictures: PoseNet or BodyPix with decoder, MoveNet, or a YOLO "
+        "with key points."
     ),
-    "evaluate": (
-        "Ask a classifier about every picture of a data set: top-1 and top-5, of the chip and "
-        "LiteRT."
-    ),
+    "evaluate": "Measure top-1 and top-5 of a classifier on a data set, on the chip and in LiteRT.",
     "delegate": (
-        "Give an application for the Edge TPU the simulated chip: print the path of a delegate."
+        "Run an Edge TPU application on the simulated chip, or print the path of a delegate."
     ),
     "device": (
-        "Attach the simulated chip as a device that other programs open, or replay what one did."
+        "Attach the simulated chip as a device for other programs, or replay a recorded session."
     ),
     "warm-up": "Compile the model of the chip for this processor, before it is needed.",
     "sample": (
-        "Write three small networks, before compilation and compiled, to try everything else on."
+        "Write three small networks, before compilation and compiled, to try the commands on."
     ),
 }
 """Name of each command, which its module has too (`-` is `_`), and the first line of its help."""

@@ -51,7 +51,7 @@ Baseline = Annotated[
 ]
 Update = Annotated[
     bool,
-    option("--update", "Rewrite the baseline with the figures of FILE..., without judging them."),
+    option("--update", "Rewrite the baseline with the figures of FILE..., without comparing them."),
 ]
 Reason = Annotated[
     str, option("--reason TEXT", "Reason why the figures changed; it is kept in the baseline.")
@@ -89,13 +89,16 @@ def command(
     *,
     written: results.Results,
 ) -> None:
-    """Time each executable by an event model of the chip: cycle-approximate, the same every time.
+    """Estimate the cycles of each executable with an event model of the chip.
 
-    No data is needed for that. Operators that the compiler has left to the CPU are run and measured
-    on this machine, after one inference of noise on the chip, and printed apart; --chip-only
-    leaves them out. A model's inference is its EXECUTION_ONLY or STAND_ALONE executable;
-    PARAMETER_CACHING runs once before. Milliseconds include the host's fixed cost of a request,
-    whose share is shown; `compiler` is the compiler's own estimate of the cycles.
+    The model needs no data, and the result is the same every time. An inference is the
+    EXECUTION_ONLY or STAND_ALONE executable of a model; PARAMETER_CACHING runs once before.
+    Milliseconds include the host's fixed cost of a request; `fixed` is its share. `compiler` is the
+    compiler's own estimate.
+
+    If the compiler left operators to the CPU, the command also measures these on this machine,
+    after one inference on noise, and prints their time in a line of its own. --chip-only leaves
+    them out.
     """
     files = compiled_files(files)
     profile_of = partial(

@@ -36,12 +36,12 @@ Command = Annotated[
 
 
 def command(command: Command = None) -> None:
-    """Give an application for the Edge TPU the simulated chip: print the path of a delegate.
+    """Run an Edge TPU application on the simulated chip, or print the path of a delegate.
 
-    The delegate is a library with the interface of libedgetpu.so.1, built when it is first asked
-    for (with cc). LiteRT and tflite_runtime load it in any environment: it starts a process of its
-    own for the chip, which ends with the application. With a COMMAND it is run, unchanged, with
-    the library in place of the vendor's; the exit status is the command's.
+    The delegate is a library with the interface of libedgetpu.so.1. The first call builds it, with
+    cc. LiteRT and tflite_runtime can load it in any environment: it starts a process for the chip,
+    which ends with the application. With COMMAND, this runs COMMAND unchanged, with the library in
+    place of the vendor's, and returns its exit status.
 
     docs/device.md says what applications can expect.
     """

@@ -70,7 +70,7 @@ Usb = Annotated[
     bool,
     typer.Option(
         "--usb",
-        help="Run COMMAND with the device at a USB port, for all that uses libusb-1.0 or PyUSB.",
+        help="Run COMMAND with the device at a USB port, for programs with libusb-1.0 or PyUSB.",
     ),
 ]
 Pcie = Annotated[
@@ -85,7 +85,7 @@ Replay = Annotated[
     typer.Option(
         "--replay",
         metavar="FILE",
-        help="Play a recorded session without its program, and compare what the chip answers.",
+        help="Play a recorded session without its program, and compare the chip's answers.",
         show_default=False,
     ),
 ]
@@ -94,7 +94,7 @@ Record = Annotated[
     typer.Option(
         "--record",
         metavar="FILE",
-        help="Write the session to FILE, for --replay; until its end beside it (FILE.*.part).",
+        help="Write the session to FILE, for --replay. It grows as FILE.*.part until it ends.",
     ),
 ]
 Logged = Annotated[
@@ -109,7 +109,9 @@ CableSpeedOption = Annotated[
 ]
 Booted = Annotated[
     bool,
-    typer.Option("--booted", help="The device starts with its firmware, and does not wait for it."),
+    typer.Option(
+        "--booted", help="Start the device with its firmware, so that it does not wait for it."
+    ),
 ]
 TimedOption = Annotated[
     bool,
@@ -163,18 +165,18 @@ def command(
     port: Port = None,
     json: settings.Json = False,
 ) -> None:
-    """Attach the simulated chip as a device that other programs open, or replay what one did.
+    """Attach the simulated chip as a device for other programs, or replay a recorded session.
 
-    With --usb, COMMAND and all it starts find a stand-in for libusb-1.0 (LD_LIBRARY_PATH) and the
-    device at its port; with --pcie they find it as /dev/apex_0, by a library in front of the C
-    library (LD_PRELOAD). One program at a time uses it. The exit code is that of COMMAND, or 1 if
-    the chip had a fault, which is said on standard error. With --usbip, a kernel imports the
-    device (`usbip attach`), until this is interrupted.
+    With --usb, COMMAND and its children find a stand-in for libusb-1.0 (LD_LIBRARY_PATH) and the
+    device at its port. With --pcie they find /dev/apex_0, by a library in front of the C library
+    (LD_PRELOAD). One program at a time can use the device. The exit code is that of COMMAND. If the
+    chip had a fault, it is 1, and standard error names the fault. With --usbip, a kernel can import
+    the device (`usbip attach`), until you interrupt the command.
 
-    With --timed the results of a program (an inference, or the loading of parameters) are held back
-    until the time has passed that the event model predicts for it on a chip of 500 MHz at this host
-    link, with the host's fixed cost. Where the simulation takes longer, its time counts, which is
-    said once; so it is of programs that cannot be timed. With --log the times of each are said.
+    With --timed, the device holds back the results of a program (an inference, or the loading of
+    parameters) until the time has passed that the event model predicts for a chip of 500 MHz at
+    this host link, with the host's fixed cost. If the simulation takes longer, or the program
+    cannot be timed, a line says so once. With --log, lines give the times of each program.
     """
     if [usb, pcie, usbip, replay is not None].count(True) != 1:
         raise InputError(

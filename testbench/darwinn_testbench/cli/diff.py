@@ -39,7 +39,7 @@ EXAMPLES = """**Examples**
 A = Annotated[
     str, argument("A", "Edge TPU .tflite, DarwiNN package or instruction stream; - is stdin.")
 ]
-B = Annotated[str, argument("B", "The other one.")]
+B = Annotated[str, argument("B", "The second file.")]
 Only = Annotated[
     list[str] | None,
     option(
@@ -52,9 +52,9 @@ References = Annotated[
     list[str] | None,
     option(
         "--reference -r [A=|B=]MODEL",
-        "The model before compilation (.tflite) of both, or of A or B: its operators name "
-        "the layers, and layers of one tensor are shown side by side. Repeat it for two "
-        "models.",
+        "The model before compilation (.tflite) of both files, or only of A or B. Its "
+        "operators name the layers, and layers of the same tensor are shown side by side. "
+        "Repeat it for two models.",
     ),
 ]
 Html = Annotated[
@@ -100,12 +100,12 @@ def command(
     html: Html = None,
     json: settings.Json = False,
 ) -> None:
-    """Say what two compiled models differ in: programs, resources, cycles and outputs.
+    """Show how two compiled models differ: programs, resources, cycles and outputs.
 
-    Executables, instructions, layers, memory, parameters, DMA, cycles by layer and cause, and the
-    outputs of both for the same inputs, drawn from --seed or given. Names and checksums of the
-    files, their kind, compiler and token are shown and do not count. As of diff(1), the exit code
-    is 0 without a difference in what is asked, 1 with one.
+    This compares executables, instructions, layers, memory, parameters, DMA, cycles by layer and
+    cause, and the outputs of both for the same inputs (generated from --seed, or given). Names,
+    checksums, kind, compiler and token of the files are shown, but do not count as differences. As
+    with diff(1), the exit code is 0 if nothing that you compare differs, and 1 otherwise.
     """
     options.only_one_on_stdout(json=json, html=html)
     refuse_no_file(html)

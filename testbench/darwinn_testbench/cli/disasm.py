@@ -58,8 +58,8 @@ def command(
 ) -> None:
     """Print the instructions: operands by name, relocations, traversals as loop nests, tile sets.
 
-    A traversal reads from the outermost loop to the innermost: "L1 4 x +16 > L0 8 x +1" does 8
-    steps of 1, four times, 16 apart. Of an ExecuTorch, IREE or BEF file every method, module and
+    A traversal is printed from the outermost loop to the innermost: "L1 4 x +16 > L0 8 x +1" does 8
+    steps of 1, four times, 16 apart. Of an ExecuTorch, IREE or BEF file, every method, module and
     function is listed.
     """
     options.only_one_on_stdout(json=json, output=output)

@@ -39,9 +39,10 @@ _SUMMARY: tuple[Column[DmaFigures], ...] = (
 def command(file: options.File, asked: Wanted[DmaCheck], written: results.Results) -> None:
     """Compare the DMA that the program issues with the DMA hints of the file, entry by entry.
 
-    The transfers come from executing the scalar core; hints are only what is expected. An entry is
-    equal when kind, direction, buffer, offset and size are; contiguous descriptors count as one.
-    A bare instruction stream has no hints: its transfers are shown.
+    The command executes the scalar core to get the transfers. The hints are only the compiler's
+    expectation. An entry is equal if kind, direction, buffer, offset and size are equal; contiguous
+    descriptors count as one entry. A bare instruction stream has no hints: its transfers are only
+    shown.
     """
     with progress_bar() as progress:
         report = checked_dma(asked(options.compiled_source_of(file), progress=progress))

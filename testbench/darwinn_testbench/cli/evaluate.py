@@ -42,14 +42,15 @@ DataSet = Annotated[
 ]
 Twin = Annotated[
     str | None,
-    option("--reference -r MODEL", "The model before compilation (.tflite), asked in LiteRT."),
+    option("--reference -r MODEL", "The model before compilation (.tflite); it runs in LiteRT."),
 ]
 Html = Annotated[
     Path | None,
     option("--html PATH", "Also write a page: tables, and the pictures of the worst differences."),
 ]
 Timeout = Annotated[
-    float, option("--timeout S", "Seconds for eight pictures, at most.", min=0.001, max=1e9)
+    float,
+    option("--timeout S", "Greatest number of seconds for eight pictures.", min=0.001, max=1e9),
 ]
 
 
@@ -72,12 +73,14 @@ def command(
     html: Html = None,
     json: settings.Json = False,
 ) -> None:
-    """Ask a classifier about every picture of a data set: top-1 and top-5, of the chip and LiteRT.
+    """Measure top-1 and top-5 of a classifier on a data set, on the chip and in LiteRT.
 
-    A class is a folder, named by its number or its name in --labels; without them folders that are
-    no numbers are classes in the order of their names. With --reference chip and LiteRT are
-    compared picture by picture. Every few finished pictures are on disk at once (--out): an
-    evaluation that was killed goes on where it stopped, and asks again where a file, an option or
+    A class is a folder, named by its number or by its name in --labels. Without labels, folders
+    whose names are no numbers are classes in the order of their names. With --reference, chip and
+    LiteRT are compared picture by picture.
+
+    Every few finished pictures are written to disk at once (--out). If an evaluation is killed, the
+    same command continues where it stopped. It evaluates pictures again if a file, an option or
     this program has changed.
     """
     # Imported here: no other command should wait for what starts processes.

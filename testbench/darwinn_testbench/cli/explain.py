@@ -42,15 +42,19 @@ Model = Annotated[
     argument("MODEL", "A .tflite: before compilation, or compiled; - is standard input."),
 ]
 Compiled = Annotated[
-    str | None, argument("[COMPILED]", "The same model compiled: what became of each operator.")
+    str | None,
+    argument("[COMPILED]", "The same model, compiled: it shows the place of each operator."),
 ]
 All = Annotated[
-    bool, option("--all", "One line for each operator, even for operators that are alike.")
+    bool,
+    option(
+        "--all", "Show one line for each operator, even if several operators have the same answer."
+    ),
 ]
 Html = Annotated[
     Path | None,
     option(
-        "--html PATH", "Also write all of this and the network as a page; - is standard output."
+        "--html PATH", "Also write the results and the network as a page; - is standard output."
     ),
 ]
 
@@ -116,12 +120,14 @@ def command(
     html: Html = None,
     json: settings.Json = False,
 ) -> None:
-    """Say of each operator where it runs, chip or CPU, why, and what to change.
+    """Say for each operator whether it runs on the chip or the CPU, why, and how to change that.
 
-    Of a model that is not compiled all is predicted, from the conditions that the vendor documents
-    (docs/explain.md has them, and how often they are right). With COMPILED the places are those of
-    the compiled file, and the conditions say why. Then what goes between CPU and chip at each
-    inference, with the time that the host link takes for it, and what stays on the chip.
+    Without COMPILED, everything is predicted from the conditions that the vendor documents.
+    docs/explain.md lists these conditions, and says how often they are right. With COMPILED, the
+    places are those of the compiled file, and the conditions give the reasons.
+
+    The output also lists the transfers between CPU and chip at each inference, with their time on
+    the host link, and the parameters that stay on the chip.
     """
     options.only_one_on_stdout(json=json, html=html)
     refuse_no_file(html)

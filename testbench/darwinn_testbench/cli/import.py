@@ -38,7 +38,7 @@ Ticks = Annotated[
     float,
     option(
         "--ticks-per-second N",
-        "Rate of the clock that was read; by default it counts nanoseconds.",
+        "Ticks per second of the clock in the dump; by default a tick is a nanosecond.",
         min=1.0,
         max=1e12,
     ),
@@ -60,10 +60,10 @@ def command(
     html: Html = None,
     json: settings.Json = False,
 ) -> None:
-    """Show the times that ExecuTorch's runtime has noted of a program, on any device.
+    """Show the operator times that ExecuTorch's runtime recorded, on any device.
 
-    The dump (ETDump) has the times of instructions and of the parts of delegates; the record
-    (ETRecord) has the lines of source that they came from. It needs nothing of ExecuTorch.
+    The dump (ETDump) has the times of instructions and of the parts of delegates. The record
+    (ETRecord) has the lines of source from which they came. ExecuTorch need not be installed.
     """
     options.only_one_on_stdout(json=json, csv=csv, html=html)
     with progress_bar() as progress:

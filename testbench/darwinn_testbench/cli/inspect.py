@@ -41,8 +41,8 @@ Files = Annotated[
     argument(
         "FILE",
         "Edge TPU .tflite, DarwiNN package or instruction stream; ExecuTorch .pte, .bpte, "
-        ".ptd; IREE .vmfb; TFRT BEF or its text. - is standard input. Of a folder all that it "
-        "holds of these.",
+        ".ptd; IREE .vmfb; TFRT BEF or its text. - is standard input. A folder stands for all "
+        "such files in it.",
     ),
 ]
 Coverage = Annotated[
@@ -85,8 +85,8 @@ def command(
 ) -> None:
     """Show the executables of a file, their inputs and outputs, and their instruction statistics.
 
-    The whole file is verified: every offset and length, every instruction, every bit. Of programs
-    of other formats it shows functions, data, delegates and operators.
+    The command checks the whole file: every offset and length, every instruction, every bit. For
+    programs of other formats it shows functions, data, delegates and operators.
     """
     if show_coverage:
         _show_coverage(compiled_files(files), as_json=json)

@@ -72,14 +72,14 @@ def command(
 ) -> None:
     """Recover the network from the executable alone, or list the operators of another format.
 
-    Numbers are those of layer:N. "reads" are layers or inputs; "zero" are the zero points of
-    input, weights and result; "scale" is what sums are multiplied by; "weights" are bytes of the
-    parameters, c if they are cached on the chip, s if they are streamed at each inference.
-    Operators beside the chip's follow, as the file has them. "?" is what an executable does not
-    tell: nothing is guessed.
+    Numbers are those of layer:N. "reads" names the layers or inputs that a layer reads; "zero" has
+    the zero points of input, weights and result; "scale" is the factor of the sums; "weights" are
+    bytes of parameters, with c if they are cached on the chip, and s if they are streamed at each
+    inference. Operators on the CPU follow. "?" marks a property that the executable does not
+    reveal: the command guesses nothing.
 
-    Of an ExecuTorch, IREE or BEF program the operators are shown that a call executes: how often
-    each runs, whose values it reads, and what it gives.
+    For an ExecuTorch, IREE or BEF program, the rows are the operators that a call executes: how
+    often each runs, which values it reads, and its results.
     """
     kind = "" if graph is None else graph.suffix.removeprefix(".").lower()
     if graph is not None and kind not in FORMATS:

@@ -27,8 +27,8 @@ class Costs:
         float,
         Setting(
             f"{SECONDS} S",
-            "End a program that computes for S seconds with no effect that the host sees, or "
-            f"for {IN_TOTAL} times as long in all (fault, exit code 1).",
+            "End a program (fault, exit code 1) after S processor seconds without an effect that "
+            f"the host sees, or after {IN_TOTAL} times S in all.",
             least=0.001,
             most=1e9,
         ),
@@ -48,7 +48,8 @@ class Costs:
         Setting(
             "--wide",
             "Print tables with full names, however wide they are. By default names lose their "
-            "middle where the terminal, or the log of a CI server (120 characters), is too narrow.",
+            "middle if the terminal, or the log of a CI server (120 characters), is too "
+            "narrow.",
         ),
     ] = False
     # Taken from the command line before there is a command.
@@ -56,8 +57,8 @@ class Costs:
         bool,
         Setting(
             sandbox.OPTION,
-            "Run the command in its own process, with limits of the kernel on memory, time and "
-            "files (SECURITY.md).",
+            "Run the command in its own process, with limits of the operating system on "
+            "memory, time and files (SECURITY.md).",
         ),
     ] = False
 

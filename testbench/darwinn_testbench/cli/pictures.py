@@ -39,44 +39,47 @@ LabelFile = Annotated[
     Path | None,
     option(
         "--labels FILE",
-        "Names of the classes: a line each, or lines of a number and a name. By default those that "
-        "the model has in its metadata.",
+        "Names of the classes: one name in each line, or a number and a name. By default the "
+        "names in the model's metadata.",
     ),
 ]
 Output = Annotated[
     Path | None,
     option(
         "--output -o PATH",
-        "Write the picture with what was seen in it (.png, .jpg, .bmp, .webp); of several "
-        "pictures a folder, which gets a .png for each.",
+        "Write the picture with the answers drawn into it (.png, .jpg, .bmp, .webp). For "
+        "several pictures, PATH is a folder, which gets a .png for each.",
     ),
 ]
 Then = Annotated[
     list[str] | None,
-    option("--then FILE", "The next segment of a pipeline, on a chip of its own, as of `run`."),
+    option("--then FILE", "The next segment of a pipeline, on its own chip, as in `darwinn run`."),
 ]
 FitOption = Annotated[
     Fit | None,
     option(
         "--fit",
-        "How a picture is fitted to the size of the input: stretch; letterbox, the whole "
-        "picture with 0 beside it (the default of detect); crop, its middle.",
+        "How to fit a picture to the size of the input: stretch it (stretch), show the whole "
+        "picture with 0 beside it (letterbox, the default of detect), or cut out its middle "
+        "(crop).",
     ),
 ]
 Mean = Annotated[
     float | None,
     option(
         "--mean M",
-        "A pixel p, 0 to 255, is the real value (p - M) / S. Without both, pixels are taken as "
-        "they are, as the model's quantisation has them.",
+        "Turn a pixel p, 0 to 255, into the real value (p - M) / S. Without --mean and --std, "
+        "pixels are used unchanged, so the model's own quantisation applies.",
     ),
 ]
 Std = Annotated[float | None, option("--std S", "See --mean.")]
 Threshold = Annotated[float, option("--threshold T", "Least score of an answer.")]
-Most = Annotated[int, option("--top K", "Answers for a picture, at most.", min=1, max=100_000)]
+Most = Annotated[
+    int, option("--top K", "Greatest number of answers for a picture.", min=1, max=100_000)
+]
 
-_HELP = """The whole model runs: the chip's part on the simulated chip, the others in LiteRT.
-Pictures are prepared as pycoral does it; --fit, --mean and --std change that.
+_HELP = """The simulated chip runs the compiled part of the model; LiteRT runs the operators on
+the CPU. Pictures are prepared as in pycoral; --fit, --mean and --std change that.
 """
 
 

@@ -90,15 +90,15 @@ class Asked(Profile):
 
 
 def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = False) -> None:
-    """Say where the time of an inference goes: by layer, unit and wait, or by operator.
+    """Show the time of an inference by layer, unit and wait, or by operator.
 
-    The times are those of a cycle-approximate model (docs/timing.md), with the chip's clock and the
-    host link that are printed. Rows without a number are the time in which no layer is executed:
-    with them nothing of the inference is left out. Layers can overlap; the shares of all rows add
-    up to more than 100 % where they do.
+    The times come from a cycle-approximate model (docs/timing.md), for the clock and the host link
+    that the command prints. Rows without a number are the time in which no layer is executed, so
+    the rows cover the whole inference. Layers can overlap; then the shares of all rows add up to
+    more than 100 %.
 
-    Of an ExecuTorch, IREE or BEF program the operators are timed as this computer's CPU executes
-    them: seconds, measured, in the place of cycles. --engine original times the original runtime.
+    For an ExecuTorch, IREE or BEF program, the command measures the operators in seconds on this
+    computer's CPU. --engine original measures the original runtime.
     """
     request = asked(options.source_of(file))
     csv, html, timeline = request.csv, request.html, request.timeline

@@ -63,9 +63,9 @@ def command(
 ) -> None:
     """Verify many executables: each case of the manifest, with each of its seeds, on each engine.
 
-    Every finished task is on disk at once. A regression that was killed goes on where it stopped;
-    a task is done again when a file, an option or this program has changed, and where the machine
-    was to blame for what came of it, as where its time was over.
+    Every finished task is written to disk at once. If a regression is killed, the same command
+    continues where it stopped. It runs a task again if a file, an option or this program has
+    changed, or if the machine caused the verdict, as after a timeout.
     """
     # Imported here: no other command should wait for what starts processes.
     from darwinn_testbench.regression.run import regress

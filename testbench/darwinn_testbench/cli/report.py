@@ -42,9 +42,9 @@ def command(
 ) -> None:
     """Write one HTML page about a compiled model: verdict, times, pictures, memory, DMA, outputs.
 
-    The page needs nothing else: no network and no other file, its scripts are in it. The verdict is
-    that of `darwinn verify --strict` unless --no-strict is given, the times are those of `darwinn
-    profile --operations`.
+    The page contains its scripts and needs neither a network nor another file. The verdict is that
+    of `darwinn verify --strict` (without --strict if --no-strict is given); the times are those of
+    `darwinn profile --operations`.
 
     The page of an ExecuTorch, IREE or BEF program has the verdict of `darwinn verify`, and its
     operators with their times on this computer's CPU.

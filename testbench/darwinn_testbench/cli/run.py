@@ -103,13 +103,14 @@ _TAP_COLUMNS: tuple[Column[ValueTap], ...] = (
 def command(
     file: options.AnyFile, asked: Wanted[Run], output: Output = None, json: settings.Json = False
 ) -> None:
-    """Run a compiled model, an inference for each set of inputs, or a function of a program.
+    """Run a compiled model on each set of inputs, or call a function of a program.
 
-    Operators that the compiler has left to the CPU run too, in LiteRT, unless --chip-only is given
-    or a stop point or a tap looks inside the chip: the outputs are those of the whole model.
-    Without --inputs the inputs are drawn from the seed. --until and --tap look inside before
-    the end. A bare stream runs on the buffers of its descriptors: input0, output0 and so on.
-    Of an ExecuTorch, IREE or BEF program a function is called on the CPU.
+    If the compiler left operators to the CPU, LiteRT runs these, and the outputs are those of the
+    whole model. Only the chip's part runs with --chip-only, --until or --tap of something in the
+    chip. Without --inputs, inputs are generated from the seed. --until stops inside an inference,
+    and --tap copies out values from inside. A bare stream runs on the buffers of its descriptors:
+    input0, output0 and so on. Of an ExecuTorch, IREE or BEF program, the command calls a function
+    on the CPU.
     """
     options.only_one_on_stdout(json=json, output=output)
     request = asked(options.source_of(file))

@@ -22,7 +22,7 @@ EXAMPLES = """**Examples**
 `darwinn sample build/sample --seed 7 --json`
 """
 
-Directory = Annotated[str, argument("DIR", "Folder for the files; it is made.")]
+Directory = Annotated[str, argument("DIR", "Folder for the files; the command creates it.")]
 Seed = Annotated[int, option("--seed N", "Seed of the weights.", min=0)]
 
 _COLUMNS: tuple[Column[SampleRow], ...] = (
@@ -33,13 +33,13 @@ _COLUMNS: tuple[Column[SampleRow], ...] = (
 
 
 def command(directory: Directory, seed: Seed = 0, json: settings.Json = False) -> None:
-    """Write three small networks, before compilation and compiled, to try everything else on.
+    """Write three small networks, before compilation and compiled, to try the commands on.
 
-    A dense network (int8) and a convolution (uint8), compiled by the project itself: real
-    instructions, parameters and DMA hints. Before compilation they are there as .tflite, as .pte
-    (ExecuTorch) and as .bef (TFRT), three references to verify the compiled ones with. A
-    classifier tells the colour of pictures, with operators on the CPU, for `classify` and its like.
-    docs/sample.md explains how the programs work.
+    The dense network (int8) and the convolution (uint8) are compiled by this project, with real
+    instructions, parameters and DMA hints. Before compilation each is a .tflite, a .pte
+    (ExecuTorch) and a .bef (TFRT): three references to verify the compiled files with. The third
+    network, a classifier with operators on the CPU, tells the colour of pictures, for `classify`
+    and `evaluate`. docs/sample.md explains how the programs work.
     """
     report = sample(directory, seed=seed)
     row = next(row for row in report.rows if row.reference)

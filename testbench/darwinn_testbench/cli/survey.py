@@ -45,10 +45,12 @@ Paths = Annotated[
     list[str],
     argument(
         "PATH",
-        "Files, and folders that are searched for programs of the chip, whatever their names.",
+        "Files, and folders in which the survey looks for compiled models by content.",
     ),
 ]
-Html = Annotated[Path | None, option("--html PATH", "Also write it all as one page; - is stdout.")]
+Html = Annotated[
+    Path | None, option("--html PATH", "Also write all rows as one page; - is stdout.")
+]
 
 
 def command(
@@ -61,16 +63,16 @@ def command(
     *,
     written: results.Results,
 ) -> None:
-    """Verify and time every compiled model in folders: one row each, others left out by name.
+    """Verify and time every compiled model in folders, one row each.
 
-    A file is known by its content: compiled `.tflite`, bare package, bare instruction stream. Each
-    of its models is run as `darwinn verify` runs it, against the model before compilation that is
-    there under the same name. A file that cannot be read or executed is a row with its reason; the
-    exit code is that of the worst row.
+    A file is recognised by its content: compiled `.tflite`, bare package, or bare instruction
+    stream. Each of its models runs as in `darwinn verify`, against the model before compilation of
+    the same name. Other files are listed with the reason why they are left out. If a file cannot be
+    read or executed, its row has the reason. The exit code is that of the worst row.
 
-    Every finished row is on disk at once (--out): a survey that was killed goes on where it
-    stopped, and does a row again when its files, an option or this program has changed, and where
-    the machine was to blame for what came of it, as where its time was over.
+    Every finished row is written to disk at once (--out). If a survey is killed, the same command
+    continues where it stopped. It does a row again if its files, an option or this program has
+    changed, or if the machine caused the verdict, as after a timeout.
     """
     if "-" in paths:
         raise InputError("standard input holds one file: darwinn verify takes it")

@@ -35,25 +35,27 @@ EXAMPLES = """**Examples**
 def command(file: options.AnyFile, asked: Wanted[Asked], written: Results) -> None:
     """Run a compiled model on the simulated chip and say whether every output byte is right.
 
-    Some inputs are run, and every byte is compared with the chip's own arithmetic, computed from
-    the model before compilation. Then it is proved, for every input, that the outputs are the
-    network's functions, and that no legal timing gives other bytes or deadlocks. The verdict is
-    proved if all that holds, and pass if something is only sampled: the line says what. With
-    --policy, --engine rtl, --no-proof, --no-hazards, --anyway, a reference of another format or
-    operators on the CPU it is pass at best. Without --reference nothing is compared: ran. Exit
-    codes are 0 for these three, 1 if something is wrong or not as required, 2 for bad input,
-    3 if the simulator does not implement something.
+    First, some inferences run, and every output byte is compared with the chip's own arithmetic,
+    computed from the model before compilation. Then a proof covers every input: each output is the
+    network's function, and no legal timing gives other bytes or deadlocks.
 
-    The difference to LiteRT, whose rounding differs a little, is always shown and decides only
+    The verdict is `proved` if all of this holds, and `pass` if something is only sampled; the
+    verdict line names it. With --policy, --engine rtl, --no-proof, --no-hazards, --anyway, a
+    reference of another format or operators on the CPU, it is at best `pass`. Without --reference
+    nothing is compared, and the verdict is `ran`. The exit code is 0 for these three verdicts, 1 if
+    something is wrong or not as required, 2 for bad input, and 3 if the simulator does not
+    implement something.
+
+    LiteRT rounds a little differently. The difference to LiteRT is always shown, but decides only
     under --policy.
 
-    Operators that the compiler has left to the CPU run too, in LiteRT, unless --chip-only is given.
-    What they give is a row as well: it must equal what the CPU operators of the reference give for
+    If the compiler left operators to the CPU, LiteRT runs these too, unless --chip-only is given.
+    Their results are rows as well: they must equal the results of the reference's CPU operators for
     the chip's arithmetic.
 
-    A reference of another format is given the same inputs, dequantised where it computes in
-    floating point; its outputs are quantised as FILE's and may then be 1 step off, integers must be
-    equal. FILE itself may be of another format; a .bpte brings its expected outputs along.
+    A reference of another format gets the same inputs, dequantised if it computes in floating
+    point. Its outputs are then quantised as FILE's and may be 1 step off; integers must be equal.
+    FILE itself may have another format; a .bpte contains its expected outputs.
     """
     request = asked(options.source_of(file))
     with progress_bar() as progress:

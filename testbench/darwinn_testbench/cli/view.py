@@ -56,7 +56,8 @@ Port = Annotated[
     int, option("--port N", "Port on this machine; by default one that is free.", min=0, max=65535)
 ]
 Browser = Annotated[
-    bool, option("--browser/--no-browser", "Whether to open the page in the browser.")
+    bool,
+    option("--browser/--no-browser", "Open the page in the browser, or only print its address."),
 ]
 
 
@@ -76,8 +77,9 @@ def command(
 ) -> None:
     """Open the page of a profile in a browser, several files side by side.
 
-    It is the page of `darwinn profile --html`, of a program of another format on drawn inputs. The
-    address is printed; only this machine reaches it, and only who knows it. Ctrl-C ends it.
+    The page is that of `darwinn profile --html`; a program of another format gets generated inputs.
+    The command prints the address. Only this machine can reach it, and the path in it is secret.
+    Ctrl-C ends the server.
     """
     # Imported here: help should not wait for them.
     from darwinn_testbench.pages import charts

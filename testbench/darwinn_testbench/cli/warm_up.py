@@ -25,10 +25,10 @@ Parts = Annotated[
     list[Part] | None,
     argument(
         "PART...",
-        "function: what the chip computes (run, verify and most others); time: how long it takes "
-        "(cycles, profile, report); hazards: a first verify or run of a program; "
-        "lifted: many inputs at once. All by default, which takes about three minutes of "
-        "processor time.",
+        "function: results of the chip (run, verify and most others); time: cycles (cycles, "
+        "profile, report); hazards: the hazard check of verify and run; proof: the proof of "
+        "verify; lifted: many inputs at once. All by default, which takes about three minutes "
+        "of processor time.",
     ),
 ]
 
@@ -44,11 +44,15 @@ _COLUMNS: tuple[Column[KernelsRow], ...] = (
 def command(parts: Parts = None, jobs: settings.Jobs = None, json: settings.Json = False) -> None:
     """Compile the model of the chip for this processor, before it is needed.
 
-    Its kernels are compiled once for each processor and state of the sources, at the first command
-    that needs them, which takes a minute. An installation may bring kernels for any newer processor
-    of its kind along: then nothing has to wait, and this makes inferences somewhat faster. Compiled
-    kernels are kept in ~/.cache/darwinn-testbench (SECURITY.md says whom that trusts), of states of
-    the sources that were used within 30 days, and up to 2 GiB of those unused for a day.
+    The model of the chip consists of compiled functions, its kernels. Without this command, the
+    first command that needs them compiles them, once for each processor and version of the sources,
+    which takes a minute. An installation may contain kernels for any processor of
+    its kind or newer; then no command has to wait, and this command makes inferences somewhat
+    faster.
+
+    Compiled kernels are kept in ~/.cache/darwinn-testbench (SECURITY.md says whom it trusts).
+    Kernels of sources that were not used for 30 days are removed, and so are the oldest ones beyond
+    2 GiB, unless they were used within a day.
     """
     with compilation_bar() as watch:
         report = warm_up(tuple(dict.fromkeys(parts or Part)), jobs=jobs, progress=watch)

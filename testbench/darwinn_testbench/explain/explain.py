@@ -105,8 +105,8 @@ Several = Annotated[
     bool,
     Setting(
         "--several",
-        "Predict several pieces on the chip, as the compiler makes them if it is asked to (-a); a "
-        "compiled file says itself how many it has.",
+        "Predict several pieces on the chip, as the compiler makes with its option -a. A "
+        "compiled file shows how many it has.",
     ),
 ]
 

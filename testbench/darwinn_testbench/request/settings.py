@@ -37,8 +37,8 @@ Runs = Annotated[
     int | None,
     Setting(
         "--runs K",
-        "Number of inferences with generated inputs, each of the next kind. By default one of each "
-        "kind; `run`, --expected and the Verilog engine make one of noise.",
+        "Number of inferences with generated inputs, each of the next kind. By default one of "
+        "each kind; for `run`, --expected and the RTL one of noise.",
         least=1,
         most=1_000_000_000,
     ),
@@ -118,8 +118,8 @@ ScheduleSeed = Annotated[
     int | None,
     Setting(
         "--schedule-seed N",
-        "Seed of the first of these orders; each further one has one more. By default that of "
-        "--seed.",
+        "Seed of the first random order; each further order has the next number. By default "
+        "that of --seed.",
         least=0,
         scope=Scope.CHIP,
         needs=Needs(
@@ -141,8 +141,8 @@ Hazards = Annotated[
     bool | None,
     Setting(
         "--no-hazards",
-        "Do not check whether every legal timing gives this result: neither for accesses to the "
-        "chip's memories that no flag, fence or queue orders, nor for deadlocks.",
+        "Skip the check that every legal timing gives this result: look neither for accesses "
+        "to the chip's memories that no flag, fence or queue orders, nor for deadlocks.",
         plain=bool,
         scope=Scope.CHIP,
     ),
@@ -180,11 +180,11 @@ Taps = Annotated[
     Sequence[str],
     Setting(
         "--tap WHAT",
-        "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END "
-        "(bytes), or layer:N, what a layer writes (`darwinn verify --layers` numbers them). "
-        "Of an ExecuTorch, IREE or BEF program: values by name, or by the operation that computes "
-        "them; `'*'` and `'?'` stand for any characters, and `'*'` alone shows which there are. "
-        "Repeat it for several; --output FILE.npz stores them as tap0, tap1 …",
+        "Copy out narrow:TILE:START:END (bytes), wide:TILE:ROW:ROW, scalar:START:END (bytes), "
+        "or layer:N, the results of a layer (`darwinn layers` numbers them). Of an "
+        "ExecuTorch, IREE or BEF program: values by name, or by the operation that computes "
+        "them; `'*'` and `'?'` stand for any characters, and `'*'` alone lists all values. "
+        "Repeat it for several; --output FILE.npz stores them as tap0, tap1 and so on.",
         use=Use.VALUE,
     ),
 ]
@@ -213,8 +213,8 @@ Calls = Annotated[
     int | None,
     Setting(
         "--runs K",
-        "Pairs of calls that are measured, one as it is and one with each operator timed; two "
-        "calls before them are not measured. 5 by default.",
+        "Number of measured pairs of calls: the first call of a pair runs as usual, in the "
+        "second each operator is timed. Two calls before them are not measured. 5 by default.",
         least=1,
         most=100_000,
         scope=Scope.PROGRAM,
@@ -274,7 +274,7 @@ StallSeed = Annotated[
     int | None,
     Setting(
         "--stall-seed N",
-        "With --engine rtl: hold host memory, the ring and every unit back at random, from this "
+        "With --engine rtl: delay host memory, the ring and every unit at random, from this "
         "seed. The outputs must stay the same.",
         needs=Needs(
             names=("engine",),
@@ -296,8 +296,8 @@ Natives = Annotated[
     GivenNatives | str | None,
     Setting(
         "--natives MODULE",
-        "Python module, or .py file, whose NATIVES are the native functions of a BEF file, or "
-        "the imports of an IREE module, by name. It is executed.",
+        "Python module, or .py file, whose mapping NATIVES has the native functions of a BEF "
+        "file, or the imports of an IREE module, by name. The module is executed.",
         plain=str | None,
         scope=Scope.PROGRAM,
         use=Use.MODULE,
@@ -326,7 +326,7 @@ ErrorCodes = Annotated[
     bool,
     Setting(
         "--error-codes",
-        "Errors that functions of a BEF file return show their code.",
+        "Show the code of errors that functions of a BEF file return.",
         scope=Scope.PROGRAM,
     ),
 ]
@@ -347,8 +347,8 @@ Names = Annotated[
     Source | None,
     Setting(
         "--reference -r MODEL",
-        "The model before compilation (.tflite): its operators name the layers. An inference on "
-        "generated inputs matches them.",
+        "The model before compilation (.tflite): its operators name the layers. The command "
+        "matches them by an inference on generated inputs.",
         plain=str | None,
         scope=Scope.CHIP,
         use=Use.FILE,
@@ -367,9 +367,9 @@ Expected = Annotated[
 ]
 _MAPS = Setting(
     "--map NAME=OTHER",
-    "Input or output NAME of FILE is OTHER (a name or an index) of the reference; "
-    "OTHER:nchw says its layout, OTHER:1x8 its shape. Needed where names differ and shapes "
-    "leave it open. Repeat it for several.",
+    "Pair input or output NAME of FILE with OTHER (a name or an index) of the reference; "
+    "OTHER:nchw states its layout, OTHER:1x8 its shape. Needed if names differ and shapes fit "
+    "in several ways. Repeat it for several.",
     needs=Needs(
         names=("reference", "expected"),
         why="--map {value}: it names an input or output of --reference MODEL: give one",
@@ -402,8 +402,8 @@ Proof = Annotated[
     bool,
     Setting(
         "--no-proof",
-        "Only sample: compare the outputs for the inputs of this run, and prove nothing for "
-        "others.",
+        "Only sample: compare the outputs for the inputs of this run, without a proof for "
+        "other inputs.",
         scope=Scope.NETWORK,
     ),
 ]
@@ -418,15 +418,15 @@ RequireReference = Annotated[
     bool,
     Setting(
         "--require-reference",
-        "Fail (not-compared, exit code 1) if an output, or an operator before it, is compared with "
-        "nothing.",
+        "Fail (not-compared, exit code 1) if an output, or an operator before it, has no "
+        "comparison.",
     ),
 ]
 Parameters = Annotated[
     bool,
     Setting(
         "--parameters",
-        "Also say what each byte of the parameters is: an element of a tensor of --reference, "
+        "Also identify each byte of the parameters: an element of a tensor of --reference, "
         "padding, or unexplained.",
         scope=Scope.NETWORK,
     ),
@@ -443,8 +443,8 @@ Localise = Annotated[
     bool,
     Setting(
         "--localise",
-        "Name the first layer or value that differs, and each further one that differs although "
-        "everything before it is the same on both sides.",
+        "Name the first layer or value that differs. Also name each later one that differs "
+        "although it was computed from equal values on both sides.",
     ),
 ]
 
@@ -454,7 +454,8 @@ Out = Annotated[
     Path,
     Setting(
         "--out -o DIR",
-        "Folder for finished work. After a kill, the same command continues from there.",
+        "Folder for finished work. If the command is killed, the same command continues from "
+        "there.",
         use=Use.RESULT,
     ),
 ]
@@ -471,7 +472,8 @@ Scheduler = Annotated[
     str | None,
     Setting(
         "--scheduler ADDRESS",
-        "Hand the work to the Dask cluster with this scheduler; it must see the same paths.",
+        "Give the work to the Dask cluster with this scheduler; its workers must see the same "
+        "paths.",
         use=Use.VALUE,
     ),
 ]

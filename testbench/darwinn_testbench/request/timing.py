@@ -34,8 +34,8 @@ Host = Annotated[
     str | None,
     Setting(
         "--host NAME",
-        f"Host link: {', '.join(built_in('hosts'))}, a TOML file, or {NO_HOST} for one of "
-        "endless speed; by default that of the chip description.",
+        f"Host link: {', '.join(built_in('hosts'))}, a TOML file, or {NO_HOST} for an "
+        "infinitely fast one; by default that of the chip description.",
         scope=Scope.CHIP,
         use=Use.FILE,
     ),

@@ -58,7 +58,7 @@ def place(name: str) -> tuple[int, int]:
 
 
 CONTEXT: dict[str, dict[str, Any]] = {
-    "the sign is not given back to an even function": {"function": 1},
+    "the function is even: the result does not get the sign of the argument": {"function": 1},
     "the value at a negative argument is negated, as with symmetric_function": {"function": 1},
     "the table at the absolute value, as in TensorMac": {"function": 1, "odd_function": 1},
     "the sign of the argument, as in TensorMac": {"function": 1, "symmetric_function": 1},
