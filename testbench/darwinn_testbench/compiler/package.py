@@ -241,8 +241,8 @@ def _plan_convolution(network: Convolution) -> Plan:
         TensorLayout(
             _box(
                 (0, 1),
-                (tile // chip.GRID * height, height),
-                (tile % chip.GRID * width, width),
+                (tile // chip.GRID_COLUMNS * height, height),
+                (tile % chip.GRID_COLUMNS * width, width),
                 (0, network.outputs),
             ),
             strides,
@@ -304,7 +304,9 @@ def _tile_layout(
     (rows, columns), (height, width) = image, part
     order = [sent.get(tile, 0) for tile in range(chip.TILES)]
     return OutputLayout(
-        y_coordinate_to_linear_tile_id_map=tuple(y // height * chip.GRID for y in range(rows)),
+        y_coordinate_to_linear_tile_id_map=tuple(
+            y // height * chip.GRID_COLUMNS for y in range(rows)
+        ),
         x_coordinate_to_linear_tile_id_map=tuple(x // width for x in range(columns)),
         linearized_tile_byte_offset=tuple(sum(order[:tile]) for tile in range(chip.TILES)),
         x_coordinate_to_local_byte_offset=tuple(x % width * pixel_bytes for x in range(columns)),
