@@ -25,6 +25,7 @@ depend on them; with one at its exit, the event model's may be one longer."""
 MOST_TILES: Final = 16
 """Tiles that instructions can name: a set of tiles has a bit for each."""
 
+_TILES = f"sets of tiles in instructions have {MOST_TILES} bits"
 _LANE = "the instruction set counts lanes and words of a row with 6 bits, from 64 down"
 _UNIT = "the base and the limits of instructions count units of this size"
 _MAP = "the fields of instructions have places for as many"
@@ -66,9 +67,7 @@ class ChipDescription(Description):
     host: str
 
     # Tiles.
-    grid_rows: Annotated[
-        Quantity, _size("tile", 1, MOST_TILES, "rows of the tile grid", "see grid_columns")
-    ]
+    grid_rows: Annotated[Quantity, _size("tile", 1, MOST_TILES, "rows of the tile grid", _TILES)]
     grid_columns: Annotated[
         Quantity,
         _size(
@@ -76,7 +75,7 @@ class ChipDescription(Description):
             1,
             MOST_TILES,
             "columns of the tile grid; tile = grid_columns * row + column",
-            f"sets of tiles in instructions have {MOST_TILES} bits",
+            _TILES,
         ),
     ]
     lanes: Annotated[Quantity, _fixed("lane", 64, "cells of a tile's tensor unit", _LANE)]
@@ -251,7 +250,7 @@ class ChipDescription(Description):
             rows, columns = (int(each.value) for each in (self.grid_rows, self.grid_columns))
             raise FormatError(
                 f"{self.name}.grid_columns",
-                f"{rows} x {columns} tiles: sets of tiles in instructions have {MOST_TILES} bits",
+                f"{rows} x {columns} tiles: {_TILES}",
             )
 
     @property
