@@ -24,6 +24,11 @@ GRID_COLUMNS: Final = _SIZES["grid_columns"]
 TILES: Final = selected().tiles
 """Tiles of the grid."""
 
+BEAGLE: Final = "beagle"
+_GRID: Final = f"{GRID_ROWS}x{GRID_COLUMNS}"
+PROGRAM_NAME: Final = BEAGLE if _GRID == "4x4" else _GRID
+"""What executables call a chip with this grid (``Executable.chip``)."""
+
 LANES: Final = _SIZES["lanes"]
 """Cells of a tile's tensor unit, and words of a wide-memory row."""
 

@@ -6,6 +6,7 @@ every assumption that the table makes is found here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.chips import VARIABLE
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import (
@@ -161,8 +163,28 @@ def _require_tiles(programs: Sequence[DecodedChunk]) -> None:
                     raise UnsupportedInstruction(opcode, number, pc, field.name, value, reason)
 
 
+def require_grid(executable: Executable) -> None:
+    """Refuse the program of a chip with another grid: words would go to other neighbours.
+
+    Raises:
+        FormatError: it says that it is one.
+    """
+    named = executable.chip or ""
+    if named != chip.PROGRAM_NAME and _GRID.fullmatch(named):
+        raise FormatError(
+            "Executable.chip",
+            f"the program is for {named}, and this process simulates {chip.PROGRAM_NAME}, "
+            f"{chip.GRID_ROWS} x {chip.GRID_COLUMNS} tiles: {VARIABLE} in its environment "
+            "selects another chip",
+        )
+
+
+_GRID = re.compile(rf"{chip.BEAGLE}|\d+x\d+")
+
+
 def lower_executable(executable: Executable, *, assumptions: bool = True) -> LoweredProgram:
-    """The program of an executable; raises as :func:`lower`."""
+    """The program of an executable; raises as :func:`lower` and :func:`require_grid`."""
+    require_grid(executable)
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
     return lower(chunks, assumptions=assumptions)
 

@@ -42,7 +42,6 @@ from darwinn_testbench.compiler.parameters import SIGN_OFFSET, Block, blob, sign
 from darwinn_testbench.compiler.program import barrier, begin, end, load_parameters
 from darwinn_testbench.compiler.uncompiled import GraphWriter, add_activations
 
-_CHIP = "beagle"
 _CHIP_VERSION = 18
 _RUNTIME_VERSION = 14
 """Least version of the runtime; that of the public models."""
@@ -160,7 +159,7 @@ def _executable(plan: Plan, program: Assembler, kind: ExecutableType, **fields: 
     return Executable(
         name=plan.name,
         batch_size=1,
-        chip=_CHIP,
+        chip=chip.PROGRAM_NAME,
         type=kind,
         instruction_bitstreams=(program.chunk(),),
         dma_hints=program.hints(),
