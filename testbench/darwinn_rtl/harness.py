@@ -14,7 +14,7 @@ from darwinn_sim.chips.description import ChipDescription, read_chip
 from darwinn_sim.chips.selected import selected
 
 NAME: Final = "harness"
-"""The harness among chip descriptions, and among host links: what is behind this link is one."""
+"""The harness among chip descriptions, and its host link: a chip on this link is in the harness."""
 
 
 def harness_chip() -> ChipDescription:
