@@ -156,6 +156,7 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.isa.document > docs/isa.md
 	@$(BIN)/python -m darwinn_sim.host.registers > docs/registers.md
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
+	@$(BIN)/python -m darwinn_sim.chips.document docs
 	@$(BIN)/python -m darwinn_reference.documents docs
 	@$(BIN)/python -m darwinn_rtl.axi_rules docs/rtl-bus.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests > docs/schemas.sha256
@@ -165,6 +166,7 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.isa.document | diff docs/isa.md -
 	@$(BIN)/python -m darwinn_sim.host.registers | diff docs/registers.md -
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
+	@$(BIN)/python -m darwinn_sim.chips.document --check docs
 	@$(BIN)/python -m darwinn_reference.documents --check docs
 	@$(BIN)/python -m darwinn_rtl.axi_rules --check docs/rtl-bus.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests | diff docs/schemas.sha256 -

@@ -318,23 +318,24 @@ module chip
   );
   assign ring2monitor_row_valid = ring2outfeed_row_valid || ring2tiles_row_valid != '0;
 
-  // Tiles, and the mesh between them: a torus of four rows and columns. Links to tiles that this
-  // build lacks take nothing and give nothing.
-  localparam int Grid = chip_pkg::Grid;
+  // Tiles, and the mesh between them: a torus. Links to tiles that this build lacks take
+  // nothing and give nothing.
+  localparam int Rows = chip_pkg::GridRows;
+  localparam int Columns = chip_pkg::GridColumns;
   logic [Tiles-1:0][tile_pkg::Links-1:0] sent_valid, sent_ready, received_valid, received_ready;
   logic [Tiles-1:0][tile_pkg::Links-1:0][31:0] sent_data, received_data;
 
   function automatic int neighbour(input int number, input int link);
     int row_number, column;
-    row_number = number / Grid;
-    column = number % Grid;
+    row_number = number / Columns;
+    column = number % Columns;
     case (link)
-      0: row_number = (row_number + 1) % Grid;
-      1: column = (column + Grid - 1) % Grid;
-      2: row_number = (row_number + Grid - 1) % Grid;
-      default: column = (column + 1) % Grid;
+      0: row_number = (row_number + 1) % Rows;
+      1: column = (column + Columns - 1) % Columns;
+      2: row_number = (row_number + Rows - 1) % Rows;
+      default: column = (column + 1) % Columns;
     endcase
-    return Grid * row_number + column;
+    return Columns * row_number + column;
   endfunction
 
   for (genvar t = 0; t < Tiles; t++) begin : gen_tile

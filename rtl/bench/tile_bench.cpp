@@ -15,6 +15,7 @@
 
 #include "Vtile.h"
 #include "Vtile___024root.h"
+#include "chip_sizes.h"
 #include "messages.h"
 #include "tile_memories.h"
 
@@ -87,7 +88,7 @@ void take_row(Row& row, const VlWide<N>& packed) {
     row.words = head & 0x7f;
     row.token = head >> 7 & 1;
     row.channel = head >> 8 & 1;
-    row.targets = head >> 9 & 0x1ffff;
+    row.targets = head >> 9 & ((2u << chip_sizes::Tiles) - 1);
 }
 
 // One cycle: what the tile is offered is decided before the clock edge, what it takes and gives is

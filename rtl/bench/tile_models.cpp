@@ -22,6 +22,11 @@ constexpr unsigned LINKS = sizeof(std::declval<Vtile&>().tile2mesh_word_data) / 
 
 using Row = std::remove_reference_t<decltype(Vtile::tile2ring_row_data)>;
 
+// Words that `entries` packed entries of `width` bits take.
+constexpr unsigned words_of(unsigned entries, unsigned width) {
+    return (entries * width + 31) / 32;
+}
+
 // Packed entries of a few bits, none across two words.
 uint32_t entry(const svBitVecVal* bits, unsigned number, unsigned width) {
     return bits[number * width / 32] >> (number * width % 32) & ((1u << width) - 1);
@@ -54,9 +59,9 @@ struct Outputs {
     svBitVecVal units[MOST_TILES];
     uint8_t flags[MOST_TILES * FLAG_BYTES];
     uint32_t row_valid;
-    svBitVecVal row_ready[MOST_TILES * 2 / 32];
-    svBitVecVal word_valid[MOST_TILES * LINKS / 32];
-    svBitVecVal word_ready[MOST_TILES * LINKS / 32];
+    svBitVecVal row_ready[words_of(MOST_TILES, 2)];
+    svBitVecVal word_valid[words_of(MOST_TILES, LINKS)];
+    svBitVecVal word_ready[words_of(MOST_TILES, LINKS)];
     svBitVecVal words[MOST_TILES * LINKS];
 };
 

@@ -34,7 +34,7 @@ package tile_pkg;
     logic [15:0] ended;  // bit d: a block of depth d ends with this element
   } step_t;
 
-  // A row on the ring bus; bit 16 of the targets is the outfeed, and `token` goes with the row.
+  // A row on the ring bus; the outfeed is behind the tiles, and `token` goes with the row.
   typedef struct packed {
     logic [Tiles:0] targets;
     logic channel;  // 0 A, 1 B
@@ -42,6 +42,11 @@ package tile_pkg;
     logic [CountBits-1:0] words;
     row_t data;
   } ring_row_t;
+
+  // Where a row goes: an instruction has a bit for every tile that it could name, and the outfeed's.
+  function automatic logic [Tiles:0] receivers(input logic [chip_pkg::OutfeedBit:0] targets);
+    return {targets[chip_pkg::OutfeedBit], targets[Tiles-1:0]};
+  endfunction
 
   // A piecewise polynomial: segment n begins at bound n - 1, lowest power first; float32.
   localparam int FunctionSegments = chip_pkg::TableSegments;

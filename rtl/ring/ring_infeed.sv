@@ -124,7 +124,7 @@ module ring_infeed
 
   assign infeed2ring_row_valid = passes && closes;
   assign infeed2ring_row_data = '{
-          targets: instruction.targets,
+          targets: tile_pkg::receivers(instruction.targets),
           channel: instruction.consumer_b,
           token: token,
           words: count + words,

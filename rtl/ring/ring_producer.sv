@@ -42,7 +42,7 @@ module ring_producer
   assign token = instruction.token_producer_increment &&
       read_step.ended[4'(instruction.token_producer_depth)];
   assign unit2ring_row_data = '{
-          targets: instruction.targets,
+          targets: tile_pkg::receivers(instruction.targets),
           channel: instruction.consumer_b,
           token: token,
           words: CountBits'(RowWords),

@@ -37,7 +37,7 @@ from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.completion import Completion
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.hazards import CheckedPrograms, Hazard, Hazards
-from darwinn_sim.machine.lowering import LoweredProgram, lower
+from darwinn_sim.machine.lowering import LoweredProgram, lower, require_grid
 from darwinn_sim.machine.observer import Marking, Noting, Progress, Wanted
 from darwinn_sim.units.observation import new_observation
 
@@ -280,10 +280,11 @@ class Accelerator:
         """Decode and lower ``executable``; later runs of it use the result.
 
         Raises:
-            FormatError: it has no instructions.
+            FormatError: it has no instructions, or is for a chip with another grid.
             UnsupportedInstruction: something in it is not implemented.
             DecodeError: its bitstreams are no instruction streams.
         """
+        require_grid(executable)
         chunks = tuple(bytes(part.bitstream) for part in executable.instruction_bitstreams)
         if chunks not in self._programs:
             self._keep(chunks, lower(chunks, dma_only=self.dma_only, assumptions=self.assumptions))

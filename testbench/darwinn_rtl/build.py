@@ -102,6 +102,8 @@ class Design:
         # Such builds are told apart from others, which keep the names that they have.
         kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
         kind += tuple(self.sizes.items())
+        # So are those of other chips than the built-in harness.
+        kind += parameters.differences()
         text = repr((self.parameters, self.c_sources, *kind, *made_from))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 

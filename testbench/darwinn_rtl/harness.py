@@ -1,7 +1,7 @@
 """The description of the SystemVerilog harness, as far as the timing of its DMA depends on it.
 
 ``harness_pkg`` has the sizes that the RTL is built with. It is generated from this module and from
-the chip description ``harness`` (``chips/harness.toml``), which has the values that both need.
+the harness's chip description (``chips/harness.toml``), which has the values that both need.
 Facts: docs/rtl-dma.md.
 """
 
@@ -10,9 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from darwinn_sim.timing.description import chip_description
+from darwinn_sim.chips.description import ChipDescription, read_chip
+from darwinn_sim.chips.selected import selected
 
-_CHIP: Final = chip_description("harness")
+NAME: Final = "harness"
+"""The harness among chip descriptions, and its host link: a chip on this link is in the harness."""
+
+
+def harness_chip() -> ChipDescription:
+    """Times and queues of the RTL: those of the chip that this process simulates if it is in the
+    harness, else those of ``harness``. The sizes of the chip are in ``chip_pkg``."""
+    return selected() if selected().host == NAME else read_chip(NAME)
+
+
+_CHIP: Final = harness_chip()
 _WORD: Final = int(_CHIP.link_word_bytes.value)
 _LONGEST_BURST: Final = int(_CHIP.write_burst_bytes.value) // _WORD
 """Words of the longest burst of the engine."""

@@ -1,7 +1,7 @@
 """Constants of the chip and sizes of the harness as SystemVerilog packages, and as a C++ header.
 
-``chip_pkg`` has the constants of :mod:`darwinn_sim.chip`, and ``harness_pkg`` those of the timing
-models. So RTL and models cannot disagree.
+``chip_pkg`` has the constants of :mod:`darwinn_sim.chip`, the sizes of the chip that this process
+simulates, and ``harness_pkg`` those of the timing models. So RTL and models cannot disagree.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from darwinn_sim import chip
-from darwinn_sim.timing.description import chip_description
+from darwinn_sim.chips.description import read_chip
+from darwinn_sim.chips.selected import selected
 
-from darwinn_rtl.harness import HarnessDescription
+from darwinn_rtl.harness import NAME, HarnessDescription, harness_chip
 
 RATIO = "memory_clock_ratio"
 """The size that decides whether a tile's memories are arrays or block RAM."""
@@ -26,7 +27,7 @@ _SIZES = (
     "scalar_queue",
     RATIO,
 )
-"""Parameters of the chip description ``harness`` that the RTL takes. The others (cycles of its
+"""Parameters of the harness's chip description that the RTL takes. The others (cycles of its
 pipelines) follow from the RTL's sources."""
 
 _OF_THE_MODEL = frozenset(
@@ -46,8 +47,26 @@ def packages(changed: Mapping[str, int] | None = None) -> dict[str, str]:
 
 def harness_sizes() -> dict[str, int]:
     """The part of the chip description that the RTL takes."""
-    harness = chip_description("harness")
+    harness = harness_chip()
     return {name: int(getattr(harness, name).value) for name in _SIZES}
+
+
+def differences() -> tuple[tuple[str, int], ...]:
+    """The sizes of this process's chip that are not those of the built-in harness."""
+    built_in, own = read_chip(NAME), harness_chip()
+    chip_sizes = selected().sizes
+    return (
+        *(
+            (name, chip_sizes[name])
+            for name in chip_sizes
+            if chip_sizes[name] != built_in.sizes[name]
+        ),
+        *(
+            (name, int(getattr(own, name).value))
+            for name in _SIZES
+            if getattr(own, name) != getattr(built_in, name)
+        ),
+    )
 
 
 HEADER = "chip_sizes.h"
@@ -67,11 +86,7 @@ def header() -> str:
 
 
 def _of_the_chip() -> dict[str, int]:
-    return {
-        name: value
-        for name, value in vars(chip).items()
-        if name.isupper() and isinstance(value, int) and name not in _OF_THE_MODEL
-    }
+    return {name: value for name, value in chip.constants().items() if name not in _OF_THE_MODEL}
 
 
 def _package(name: str, source: str, constants: Mapping[str, int]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from darwinn_sim.chips import selected_name
 
 if TYPE_CHECKING:
     from darwinn_testbench.comparison.check import OutputRow
@@ -91,7 +92,7 @@ class Darwinn:
         *,
         at_most: int | None = None,
         baseline: str | os.PathLike[str] | None = None,
-        chip: str = "beagle-max",
+        chip: str = selected_name(),
         host: str | None = None,
         model: int = 0,
         assumptions: bool = True,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from darwinn_formats import darwinn, executorch, flatbuffer, iree, tflite, tfrt, toml
 from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_sim import chips, timing
 from darwinn_testbench.regression import manifest
 from darwinn_testbench.regression.journal import Journal
 from darwinn_testbench.regression.task import Outcome
@@ -252,7 +253,7 @@ FORMATS = (
     Format(
         "chip",
         ".toml",
-        seeds.descriptions("chips"),
+        seeds.descriptions(chips, ""),
         commands=(("cycles", _CHIP, "--chip", FILE, "--json"),),
         read=toml.parse,
         write=_toml,
@@ -260,7 +261,7 @@ FORMATS = (
     Format(
         "host",
         ".toml",
-        seeds.descriptions("hosts"),
+        seeds.descriptions(timing, "hosts"),
         commands=(("cycles", _CHIP, "--host", FILE, "--json"),),
         read=toml.parse,
         write=_toml,

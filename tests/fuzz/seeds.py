@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from apex_queue import PAGE
@@ -23,7 +24,6 @@ from darwinn_formats.darwinn import (
 )
 from darwinn_formats.executorch.xnnpack import schema
 from darwinn_formats.executorch.xnnpack.schema import Datatype
-from darwinn_sim import timing
 from darwinn_sim.host.buffers import buffer_sizes
 from darwinn_sim.host.registers import RUN_CONTROLS
 from darwinn_sim.usb.descriptors import Mode, Speed
@@ -140,8 +140,8 @@ def baselines(folder: Path) -> Seeds:
     return {"baseline": path.read_bytes()}
 
 
-def descriptions(folder: str) -> Callable[[Path], Seeds]:
-    where = Path(timing.__file__).parent / folder
+def descriptions(package: ModuleType, folder: str) -> Callable[[Path], Seeds]:
+    where = Path(str(package.__file__)).parent / folder
     return lambda _: {path.stem: path.read_bytes() for path in sorted(where.glob("*.toml"))}
 
 

@@ -27,7 +27,10 @@ to units, and in the last place something beside the tiles."""
 
 _RECEIVERS, DISPATCHER, _BESIDE = chip.TILE_UNITS, 14, 15
 
-THREADS = _OF_A_TILE * chip.TILES
+_BESIDE_THE_TILES = 10
+"""What is beside the tiles, as below; of a chip with fewer tiles some threads are of none."""
+
+THREADS = _OF_A_TILE * max(chip.TILES, _BESIDE_THE_TILES)
 CORE, FIRST_SCALAR_UNIT, HOST, FIRST_CHANNEL = (_OF_A_TILE * k + _BESIDE for k in (0, 1, 5, 6))
 """The scalar core, the first of the four units beside it, the host, and channel A of the ring, by
 which turns are counted. They are ``_OF_A_TILE`` apart."""

@@ -1,9 +1,9 @@
 """Compilation of the model's kernels to machine code, with types that a checker understands.
 
 The cache of compiled kernels is keyed by the sources of all kernels that a package may call, its
-own and those of the packages around it, and of the constants and hooks that are compiled into
-them: numba by itself looks only at the file of a function, not at those of the functions that it
-calls. How they are kept, and which of them are loaded, is in ``store.py``.
+own and those of the packages around it, of the constants and hooks that are compiled into them, and
+of the sizes of the chip that this process simulates. numba by itself looks only at the file of a
+function, not at those of the functions that it calls. ``store.py`` says how they are kept.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import numba
 import platformdirs
 from numpy.typing import NDArray
 
+from darwinn_sim import chip
 from darwinn_sim.kernel.store import KernelStore
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_COMPILED_IN = ("chip.py", "stations.py", "table.py", "codes.py", "state.py", "hooks.py")
+_COMPILED_IN = ("stations.py", "table.py", "codes.py", "state.py", "hooks.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
 _KERNEL_MARKS = (b"@compiled", b"@entry", b"@inner", b"@part", b"@unchecked")
 
@@ -42,7 +43,7 @@ _ROOT = Path(__file__).parents[1]
 @cache
 def _cache_folder(package: Path) -> Path:
     """Where the kernels of the package in folder ``package`` are cached."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(sorted(chip.constants().items())).encode())
     for folder in (*(_ROOT / name for name in _SHARED_FOLDERS), package):
         for source in sorted(folder.glob("*.py")):
             text = source.read_bytes()

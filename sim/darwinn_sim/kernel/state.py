@@ -327,7 +327,7 @@ FAULT_REASONS = {
 
 
 def new_tiles() -> Records[Tile]:
-    """Sixteen tiles after power-up: zeroed, marked as never written, all units idle."""
+    """The tiles after power-up: zeroed, marked as never written, all units idle."""
     tiles = Tile.zeros(chip.TILES)
     tiles["number"] = np.arange(chip.TILES)
     tiles["units"]["current"] = IDLE

@@ -23,6 +23,7 @@ import numpy as np
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.files import digest_of_sources
 
+from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.kernel.compiled import CACHES
 from darwinn_sim.kernel.private_pickles import dump, load
@@ -109,6 +110,7 @@ def _path(executable: Executable) -> Path:
 
 @cache
 def _versions() -> bytes:
-    """All that a lifted program follows from, but for the executable and the chip."""
+    """All that a lifted program follows from, but for the executable and what the chip holds."""
     sources = digest_of_sources((Path(darwinn_formats.__file__).parent, Path(__file__).parents[1]))
-    return f"{np.__version__} {sysconfig.get_config_var('SOABI')} {sources}".encode()
+    versions = f"{np.__version__} {sysconfig.get_config_var('SOABI')} {sources}"
+    return f"{versions} {chip.constants()}".encode()

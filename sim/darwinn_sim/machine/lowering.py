@@ -6,6 +6,7 @@ every assumption that the table makes is found here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ from darwinn_formats.darwinn import Executable
 from darwinn_formats.errors import FormatError
 from numpy.typing import NDArray
 
+from darwinn_sim import chip
+from darwinn_sim.chips import VARIABLE
 from darwinn_sim.errors import UnsupportedInstruction
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import (
@@ -77,17 +80,29 @@ class _Kind(NamedTuple):
     derive: Callable[[Table], None] | None = None
 
 
+_EVERY_TILE = (1 << chip.TILES) - 1
+_ABSENT = (1 << chip.OUTFEED_BIT) - 1 & ~_EVERY_TILE
+"""The tiles that instructions can name and this chip lacks."""
+
+
+def _derive_targets(out: Table) -> None:
+    """Kernels have the outfeed behind the chip's tiles, however many it has."""
+    targets = out["targets"]
+    outfeed = targets >> chip.OUTFEED_BIT & 1
+    out["targets"] = targets & _EVERY_TILE | outfeed << chip.TILES
+
+
 _KINDS = {
     "scalar": _Kind(instructions.Scalar, ("Scalar",)),
     "branch": _Kind(instructions.Branch, ("Branch",)),
     "loop": _Kind(instructions.Loop, ("Loop",)),
     "scalar_fence": _Kind(instructions.ScalarFence, ("ScalarFence",)),
     "pop": _Kind(instructions.PopInput, ("PopInput",)),
-    "infeed": _Kind(instructions.RingInfeed, ("RingInfeed",)),
+    "infeed": _Kind(instructions.RingInfeed, ("RingInfeed",), _derive_targets),
     "outfeed": _Kind(instructions.RingOutfeed, ("RingOutfeed",)),
     "tensor": _Kind(Parameters, records.SHARED["Tensor"], tensor_unit.derive),
     "function_table": _Kind(instructions.CoefficientTable, ("CoefficientTable",)),
-    "ring_producer": _Kind(instructions.RingProducer, ("RingProducer",)),
+    "ring_producer": _Kind(instructions.RingProducer, ("RingProducer",), _derive_targets),
     "ring_consumer": _Kind(instructions.RingConsumer, records.SHARED["RingConsumer"]),
     "narrow_to_wide": _Kind(narrow_to_wide.Parameters, ("NarrowToWide",), narrow_to_wide.derive),
     "wide_to_narrow": _Kind(instructions.WideToNarrow, ("WideToNarrow",), wide_to_narrow.derive),
@@ -114,7 +129,7 @@ def lower(
     Raises:
         FormatError: there are no instructions.
         UnsupportedInstruction: an opcode, a set bit outside of all fields, or a value of a field,
-            that is refused, or assumed without ``assumptions``.
+            that is refused, or assumed without ``assumptions``; or tiles that the chip lacks.
         DecodeError: bytes that are no instruction stream.
     """
     if not any(chunks):
@@ -123,6 +138,7 @@ def lower(
     starts = tuple(int(v) for v in np.cumsum([0, *(p.bundles for p in programs)])[:-1])
     for number, chunk in enumerate(chunks):
         _require_explained(number, chunk, programs[number])
+    _require_tiles(programs)
     assumed = _check(programs, dma_only, assumptions)
     entries = tuple(
         start + _entry(program) for program, start in zip(programs, starts, strict=True)
@@ -132,8 +148,43 @@ def lower(
     return LoweredProgram(tables, programs, tuple(chunks), starts, entries, unpatched, assumed)
 
 
+def _require_tiles(programs: Sequence[DecodedChunk]) -> None:
+    """Refuse sets of tiles with tiles that this chip lacks."""
+    for number, program in enumerate(programs if _ABSENT else ()):
+        for opcode, columns in program.columns.items():
+            for field in INSTRUCTIONS[opcode].fields:
+                rows = (
+                    np.flatnonzero(columns[field.name] & _ABSENT) if field.kind == "tiles" else ()
+                )
+                for row in rows[:1]:
+                    pc = int(program.pc[program.opcode == opcode][row])
+                    value = int(columns[field.name][row])
+                    reason = f"the chip has {chip.TILES} tiles"
+                    raise UnsupportedInstruction(opcode, number, pc, field.name, value, reason)
+
+
+def require_grid(executable: Executable) -> None:
+    """Refuse the program of a chip with another grid: words would go to other neighbours.
+
+    Raises:
+        FormatError: it says that it is one.
+    """
+    named = executable.chip or ""
+    if named != chip.PROGRAM_NAME and _GRID.fullmatch(named):
+        raise FormatError(
+            "Executable.chip",
+            f"the program is for {named}, and this process simulates {chip.PROGRAM_NAME}, "
+            f"{chip.GRID_ROWS} x {chip.GRID_COLUMNS} tiles: {VARIABLE} in its environment "
+            "selects another chip",
+        )
+
+
+_GRID = re.compile(rf"{chip.BEAGLE}|\d+x\d+")
+
+
 def lower_executable(executable: Executable, *, assumptions: bool = True) -> LoweredProgram:
-    """The program of an executable; raises as :func:`lower`."""
+    """The program of an executable; raises as :func:`lower` and :func:`require_grid`."""
+    require_grid(executable)
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
     return lower(chunks, assumptions=assumptions)
 

@@ -11,6 +11,7 @@ from darwinn_formats.limits import Clock
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.chips.selected import selected
 from darwinn_sim.errors import ChipFault, Deadlock, NotEnded, SimulationError
 from darwinn_sim.host.buffers import DriverError
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
@@ -21,7 +22,7 @@ from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram, lower_executable
 from darwinn_sim.timing import engine, stations, transfers, turns, waiting
 from darwinn_sim.timing import state as parts
-from darwinn_sim.timing.description import ChipDescription, HostLink, chip_description
+from darwinn_sim.timing.description import ChipDescription, HostLink
 from darwinn_sim.timing.host_buffers import HostBuffers
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.state import Machine
@@ -152,7 +153,7 @@ class _Run:
         buffers: HostBuffers | None = None,
     ) -> None:
         self.program = program
-        self.chip = chip_parameters or chip_description("beagle-max")
+        self.chip = chip_parameters or selected()
         self.host = host
         self.recorded: list[Records[parts.Span]] = []
         _mark_faults(program)

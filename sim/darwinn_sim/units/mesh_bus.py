@@ -1,4 +1,4 @@
-"""Mesh bus: four links from each tile to its neighbours in the 4 x 4 torus.
+"""Mesh bus: four links from each tile to its neighbours in a torus (4 x 4 on Beagle).
 
 A mesh instruction has two sides that run side by side: one reads narrow words and sends them to
 the neighbour, the other writes what arrives from the opposite neighbour. With a valid immediate the
@@ -47,9 +47,9 @@ _COLUMN_STEP = np.array([0, -1, 0, 1])
 @compiled
 def neighbour(tile: int, link: int) -> int:
     """Number of the tile that ``link`` of ``tile`` leads to."""
-    row = (tile // chip.GRID + _ROW_STEP[link]) % chip.GRID
-    column = (tile % chip.GRID + _COLUMN_STEP[link]) % chip.GRID
-    return int(row * chip.GRID + column)
+    row = (tile // chip.GRID_COLUMNS + _ROW_STEP[link]) % chip.GRID_ROWS
+    column = (tile % chip.GRID_COLUMNS + _COLUMN_STEP[link]) % chip.GRID_COLUMNS
+    return int(row * chip.GRID_COLUMNS + column)
 
 
 @inner

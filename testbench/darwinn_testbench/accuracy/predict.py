@@ -25,6 +25,7 @@ from darwinn_testbench.chip.cycles import check_pair
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.timing import DEFAULT_CHIP
 
 _PRODUCTS_PER_CYCLE = chip.TILES * chip.LANES * 4
 _DATA = (TransferKind.INPUT, TransferKind.OUTPUT, TransferKind.PARAMETER)
@@ -82,7 +83,7 @@ def check_accuracy(
     tables: Sequence[Points],
     folder: Path | None,
     *,
-    chip_name: str = "beagle-max",
+    chip_name: str = DEFAULT_CHIP,
     at_most: float | None = None,
     progress: ProgressCallback = silent,
 ) -> Report[AccuracyRow]:

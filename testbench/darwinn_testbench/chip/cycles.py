@@ -11,6 +11,8 @@ from darwinn_formats.darwinn import Executable, load
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, name_of
 from darwinn_sim import timing
+from darwinn_sim.chips import selected_name
+from darwinn_sim.chips.selected import selected
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.codec import DecodeError
@@ -57,6 +59,11 @@ def check_pair(chip: timing.ChipDescription, link: timing.HostLink) -> None:
             f"chip {chip.name} and host link {link.name}: the {HARNESS}'s link belongs to the "
             f"{HARNESS}, whose cycles have no length in seconds"
         )
+
+
+def harness_name() -> str:
+    """The description of the harness with the chip that this process simulates."""
+    return selected_name() if has_nominal_clock(selected()) else HARNESS
 
 
 def has_nominal_clock(chip: timing.ChipDescription) -> bool:

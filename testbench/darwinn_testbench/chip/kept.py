@@ -20,6 +20,7 @@ import darwinn_reference
 import darwinn_sim
 import numpy as np
 from darwinn_formats.files import digest_of_sources
+from darwinn_sim import chip
 from darwinn_sim.kernel.compiled import CACHES
 from darwinn_sim.kernel.private_pickles import dump, load
 from darwinn_sim.kernel.pruning import prune
@@ -69,17 +70,17 @@ def path_of_models(kind: str, pipeline: Pipeline) -> Path | None:
     subjects: list[object] = []
     for session in pipeline.sessions:
         compiled = session.model.compiled
-        chip = chips.setdefault(id(session.accelerator), len(chips))
-        numbers = chip, compiled.number, compiled.caching_number, compiled.token
+        number = chips.setdefault(id(session.accelerator), len(chips))
+        numbers = number, compiled.number, compiled.caching_number, compiled.token
         subjects += [numbers, compiled.caching, compiled.inference]
     return path_of(kind, *subjects)
 
 
 @cache
 def _versions() -> str:
-    """All that a judgement follows from but its subjects: the chip is a part of the sources."""
+    """All that a judgement follows from but its subjects: sources, and sizes of the chip."""
     packages = (darwinn_formats, darwinn_sim, darwinn_reference)
     folders = [Path(str(each.__file__)).parent for each in packages]
     sources = digest_of_sources([*folders, Path(__file__).parents[1]])
     versions = f"{__version__} {np.__version__} {sysconfig.get_config_var('SOABI')} {sources}"
-    return hashlib.sha256(versions.encode()).hexdigest()
+    return hashlib.sha256(f"{versions} {chip.constants()}".encode()).hexdigest()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from darwinn_testbench.cli import commands, sandbox
+from darwinn_testbench.cli import chip_choice, commands, sandbox
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.terminal import INTERRUPTED, Exit, print_line, reader_went_away
 from darwinn_testbench.version import __version__
@@ -87,6 +87,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         if sandbox.is_wanted(arguments):
             return sandbox.run(arguments)
+        chip_choice.choose(arguments)
         outcome = _command().main(args=list(arguments), prog_name="darwinn", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except Exit as request:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.cycles import harness_name
 from darwinn_testbench.chip.execution import lifted_line, states_line
 from darwinn_testbench.chip.hazards import hazard_lines
 from darwinn_testbench.chip.schedules import schedule_lines
@@ -204,7 +205,8 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: Path | None) ->
                 f"{quote(str(waves.with_suffix('.gtkw')))} shows the waves in groups"
             )
         case Verdict.PASS if on_rtl and reference is not None:
-            return f"darwinn cycles {quote(file)} --chip harness predicts the cycles of the RTL"
+            chip = f"--chip {quote(harness_name())}"
+            return f"darwinn cycles {quote(file)} {chip} predicts the cycles of the RTL"
         case Verdict.RAN | Verdict.NOT_COMPARED | Verdict.NOT_PROVED | Verdict.PASS if (
             reference is None
         ):

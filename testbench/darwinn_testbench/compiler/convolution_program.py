@@ -39,6 +39,7 @@ from darwinn_testbench.compiler.parameters import (
     sign_offset,
 )
 from darwinn_testbench.compiler.program import (
+    PACKED_ROW,
     barrier,
     consume_rows,
     request_input,
@@ -48,17 +49,19 @@ from darwinn_testbench.compiler.program import (
     tile_set,
 )
 
-KEEPER = 5
+KEEPER = min(5, chip.TILES - 1)
 """The tile that keeps the weights; any other would do."""
 
 _IMAGE_BYTES = 1 << 16
 """Sync flags count the words of a band in 16 bits, of which the sign is one."""
 _MAIN_ITERATIONS = 1 << BY_NAME["TensorMac"].field("main_limit").width
-_BROADCAST_ROW = 1000
+_BROADCAST_ROW = (chip.WIDE_ROWS - 80) // 2
 """Row of wide memory of each tile at which the broadcast parameters begin; the tile that keeps
 them has them below."""
-_WEIGHT_ROWS = 900
-"""Rows of parameters for which there is room below, and between there and the packed rows."""
+_WEIGHT_ROWS = _BROADCAST_ROW * 9 // 10
+"""Rows of parameters for which there is room below, and between there and the received rows."""
+_WAITING_ROWS = PACKED_ROW - (_BROADCAST_ROW + 1 + _WEIGHT_ROWS)
+"""Rows of the image for which there is room behind them."""
 
 _BIAS_STEP = chip.ROW_WORDS
 _PART_WORD = 0
@@ -122,6 +125,20 @@ class Placement:
         return self.input_bytes // self.rows
 
     @property
+    def skipped(self) -> list[int]:
+        """Words of a band before those of each column of tiles."""
+        return [column * self.width * self.pixel for column in range(self.columns)]
+
+    @property
+    def places(self) -> int:
+        """Rows of wide memory in which the image arrives, in turn.
+
+        Skipped words are not counted by the flag that frees the places of rows, so there must be
+        places for as many rows as they fill.
+        """
+        return 2 + self.skipped[-1] // chip.ROW_WORDS
+
+    @property
     def result(self) -> int:
         """Word of narrow memory at which a tile leaves its results.
 
@@ -142,7 +159,7 @@ class Placement:
 
     def tile(self, row: int, column: int) -> int:
         """Number of a tile of the grid."""
-        return chip.GRID * row + column
+        return chip.GRID_COLUMNS * row + column
 
     @property
     def tiles(self) -> tuple[int, ...]:
@@ -166,18 +183,20 @@ def place(network: Convolution) -> Placement:
     border = network.kernel // 2
     rows = max(
         rows
-        for rows in _divisors(network.height, border)
+        for rows in _divisors(network.height, border, chip.GRID_ROWS)
         if rows == 1 or network.height // rows * image_row % chip.ACTIVATION_UNIT_BYTES == 0
     )
-    placement = Placement(network, rows, max(_divisors(network.width, border)), block)
+    placement = Placement(
+        network, rows, max(_divisors(network.width, border, chip.GRID_COLUMNS)), block
+    )
     _check_size(placement)
     return placement
 
 
-def _divisors(size: int, border: int) -> Iterator[int]:
-    """Into how many equal parts of at least ``border`` a side of the image can be cut."""
+def _divisors(size: int, border: int, most: int) -> Iterator[int]:
+    """Into how many equal parts of at least ``border``, ``most`` of them, a side can be cut."""
     yield 1
-    for parts in range(2, chip.GRID + 1):
+    for parts in range(2, most + 1):
         if size % parts == 0 and size // parts >= border:
             yield parts
 
@@ -187,6 +206,7 @@ def _check_size(placement: Placement) -> None:
         ("bytes of an image", placement.input_bytes, _IMAGE_BYTES),
         ("pixels of a part", placement.height * placement.width, _MAIN_ITERATIONS),
         ("rows of weights", len(placement.block.rows), _WEIGHT_ROWS),
+        ("rows of the image that wait", placement.places, _WAITING_ROWS),
         ("bytes of narrow memory", narrow_bytes(placement), chip.NARROW_BYTES),
     )
     for what, size, limit in checks:
@@ -215,19 +235,15 @@ def _receive_image(program: Assembler, placement: Placement, name: str) -> None:
     """
     image_row = placement.network.width * placement.pixel
     words = placement.band_bytes // WORD_BYTES
-    skipped = [column * placement.width * placement.pixel for column in range(placement.columns)]
     request_input(program, name, placement.input_bytes)
-    # Skipped words are not counted by the flag that frees the places of rows, so there must be
-    # places for as many rows as they fill.
-    places = 2 + skipped[-1] // chip.ROW_WORDS
     rows = consume_rows(
         program,
         tile_set(placement.tiles),
         -(-words // chip.ROW_WORDS),
         chip.ROW_WORDS,
-        places,
+        placement.places,
     )
-    for column, skip in enumerate(skipped):
+    for column, skip in enumerate(placement.skipped):
         spread_rows(
             program,
             _column(placement, column),

@@ -46,11 +46,12 @@ from darwinn_testbench.compiler.program import (
 BIAS_STEP = chip.ROW_WORDS
 """Step of the scale/bias buffer, which takes two words a step, at which the biases begin."""
 
-_MAXIMUM_INPUTS = chip.TILES * chip.LANES
+_MAXIMUM_INPUTS = 1024
 _RECEIVED_ROWS = 2
 _INPUT_WORD = 0
 _RESULT_WORD = _MAXIMUM_INPUTS // WORD_BYTES
-"""Words of narrow memory at which a layer's input begins, and a tile's own results."""
+"""Words of narrow memory at which a layer's input begins, and a tile's own results. The input may
+have as many bytes as the 16 tiles of the largest chip compute."""
 
 
 @dataclass(frozen=True, eq=False)

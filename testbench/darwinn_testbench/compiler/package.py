@@ -42,7 +42,6 @@ from darwinn_testbench.compiler.parameters import SIGN_OFFSET, Block, blob, sign
 from darwinn_testbench.compiler.program import barrier, begin, end, load_parameters
 from darwinn_testbench.compiler.uncompiled import GraphWriter, add_activations
 
-_CHIP = "beagle"
 _CHIP_VERSION = 18
 _RUNTIME_VERSION = 14
 """Least version of the runtime; that of the public models."""
@@ -160,7 +159,7 @@ def _executable(plan: Plan, program: Assembler, kind: ExecutableType, **fields: 
     return Executable(
         name=plan.name,
         batch_size=1,
-        chip=_CHIP,
+        chip=chip.PROGRAM_NAME,
         type=kind,
         instruction_bitstreams=(program.chunk(),),
         dma_hints=program.hints(),
@@ -241,8 +240,8 @@ def _plan_convolution(network: Convolution) -> Plan:
         TensorLayout(
             _box(
                 (0, 1),
-                (tile // chip.GRID * height, height),
-                (tile % chip.GRID * width, width),
+                (tile // chip.GRID_COLUMNS * height, height),
+                (tile % chip.GRID_COLUMNS * width, width),
                 (0, network.outputs),
             ),
             strides,
@@ -304,7 +303,9 @@ def _tile_layout(
     (rows, columns), (height, width) = image, part
     order = [sent.get(tile, 0) for tile in range(chip.TILES)]
     return OutputLayout(
-        y_coordinate_to_linear_tile_id_map=tuple(y // height * chip.GRID for y in range(rows)),
+        y_coordinate_to_linear_tile_id_map=tuple(
+            y // height * chip.GRID_COLUMNS for y in range(rows)
+        ),
         x_coordinate_to_linear_tile_id_map=tuple(x // width for x in range(columns)),
         linearized_tile_byte_offset=tuple(sum(order[:tile]) for tile in range(chip.TILES)),
         x_coordinate_to_local_byte_offset=tuple(x % width * pixel_bytes for x in range(columns)),

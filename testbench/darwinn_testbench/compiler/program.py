@@ -1,7 +1,7 @@
 """What every DarwiNN program is made of, whatever it computes.
 
 The scalar core runs the program. It asks the host for data (descriptors), and hands instructions to
-the units: pops, infeed and outfeed beside it, ten units on each of the 16 tiles. From then on all
+the units: pops, infeed and outfeed beside it, ten units on each tile. From then on all
 units run on their own, and only sync flags order them:
 
 - a *producer* of an instruction increments a flag at the end of each block of its loops,
@@ -46,7 +46,7 @@ from darwinn_testbench.compiler.assembler import (
 from darwinn_testbench.compiler.parameters import Block
 
 ALL_TILES = (1 << chip.TILES) - 1
-OUTFEED = 1 << chip.TILES
+OUTFEED = 1 << chip.OUTFEED_BIT
 """The scalar core's outfeed as a target of a ring producer."""
 
 PACKED_ROW = chip.WIDE_ROWS - 2

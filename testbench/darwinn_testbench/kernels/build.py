@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from darwinn_sim.chips import DEFAULT, VARIABLE
 from darwinn_sim.kernel.store import PORTABLE, install
 
 from darwinn_testbench.kernels.parts import Part
@@ -25,6 +26,7 @@ def build(target: Path, parts: Sequence[Part] = tuple(Part)) -> int:
     with tempfile.TemporaryDirectory(prefix="darwinn-kernels-") as cache:
         # Processes that begin now compile for that level, and store it there.
         os.environ.update(NUMBA_CPU_NAME=PORTABLE, NUMBA_CPU_FEATURES="", NUMBA_CACHE_DIR=cache)
+        os.environ[VARIABLE] = DEFAULT
         exercised(parts)
         called = {path for each in exercised(parts) for path in each.loaded}
         return sum(install(path, target) for path in sorted(called))

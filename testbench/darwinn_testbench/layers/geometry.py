@@ -205,7 +205,7 @@ class Geometry:
         if kind not in WINDOWED or channels is None or not facts.walks:
             return Window()
         tile = max(facts.walks, key=lambda each: facts.walks[each].positions)
-        row, column = divmod(tile, chip.GRID)
+        row, column = divmod(tile, chip.GRID_COLUMNS)
         shapes = {self._shape(each) for each in self.behind_moves(number)}
         given = shapes.pop() if len(shapes) == 1 else None
         image = place is not None and not place.spread

@@ -31,7 +31,7 @@ Bytes = NDArray[np.uint8]
 Shape = tuple[int, int, int]
 """Rows, columns and channels."""
 
-_GRID = (chip.GRID, chip.GRID)
+_GRID = (chip.GRID_ROWS, chip.GRID_COLUMNS)
 
 
 def image_shape(shape: Sequence[int]) -> Shape:
@@ -101,7 +101,7 @@ class Pass:
         ends = np.cumsum(self.count)
         bottoms, rights = np.cumsum(heights), np.cumsum(widths)
         for tile in np.flatnonzero(self.count).tolist():
-            row, column = divmod(tile, chip.GRID)
+            row, column = divmod(tile, chip.GRID_COLUMNS)
             part = self.words[ends[tile] - self.count[tile] : ends[tile]]
             image[
                 bottoms[row] - heights[row] : bottoms[row],

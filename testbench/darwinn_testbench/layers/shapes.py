@@ -176,9 +176,9 @@ def place_image(walks: Mapping[int, Walk], sources: Iterable[Placement]) -> Plac
     positions are spread in the same way.
     """
     channels = {each.channels for each in walks.values()}
-    positions = np.zeros((chip.GRID, chip.GRID), np.int64)
+    positions = np.zeros((chip.GRID_ROWS, chip.GRID_COLUMNS), np.int64)
     for tile, each in walks.items():
-        positions[divmod(tile, chip.GRID)] = each.positions
+        positions[divmod(tile, chip.GRID_COLUMNS)] = each.positions
     if len(channels) != 1:
         return None
     for heights, widths in _extents(positions, walks, sources):
@@ -195,7 +195,7 @@ def _extents(
     for tile in sorted(walks, key=lambda each: -walks[each].positions):
         grid = walks[tile].grid
         if grid is not None:
-            row, column = divmod(tile, chip.GRID)
+            row, column = divmod(tile, chip.GRID_COLUMNS)
             # One tile decides: all in its row have its height, all in its column its width.
             yield positions[:, column] // grid[1], positions[row] // grid[0]
             return

@@ -11,6 +11,7 @@ import darwinn_rtl
 import darwinn_sim
 from darwinn_formats.files import digest_of_sources
 from darwinn_rtl.source_files import source_folder
+from darwinn_sim import chip
 
 from darwinn_testbench.version import __version__, version_of
 
@@ -21,9 +22,10 @@ _LIBRARIES = ("numpy", "numba", "ai-edge-litert", "pillow")
 
 @cache
 def program() -> str:
-    """The version, a digest of the sources, RTL included, and the versions of libraries."""
+    """The version, a digest of the sources, RTL included, the chip, and versions of libraries."""
     packages = (darwinn_formats, darwinn_sim, darwinn_reference, darwinn_rtl)
     folders = [Path(str(each.__file__)).parent for each in packages]
     folders += [Path(__file__).parents[1], source_folder()]
     libraries = " ".join(map(version_of, _LIBRARIES))
-    return f"{__version__} {digest_of_sources(folders, _SUFFIXES)} {libraries}"
+    sources = digest_of_sources(folders, _SUFFIXES)
+    return f"{__version__} {sources} {libraries} {dict(chip.constants())}"

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated
 
 from darwinn_formats.files import Source
+from darwinn_sim.chips import selected_name
 from darwinn_sim.timing.description import built_in
 
 from darwinn_testbench.engine import Engine
@@ -17,7 +18,8 @@ from darwinn_testbench.request.records import Calls, Drawn, OfFiles, OfProgram
 from darwinn_testbench.request.scope import Scope
 from darwinn_testbench.request.setting import Setting, Use
 
-DEFAULT_CHIP = "beagle-max"
+DEFAULT_CHIP = selected_name()
+"""The chip that this process simulates."""
 NO_HOST = "none"
 """Stands for a host link of endless speed without a fixed cost."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from darwinn_formats.errors import FormatError
+from darwinn_sim.chips.description import read_chip
 from darwinn_sim.timing.description import (
     ChipDescription,
     Confidence,
@@ -20,6 +21,22 @@ from darwinn_sim.timing.description import (
 BITS = 1 << 16
 RULES: dict[type[ChipDescription] | type[HostLink], dict[str, tuple[str, float, float]]] = {
     ChipDescription: {
+        "grid_rows": ("tile", 1, 16),
+        "grid_columns": ("tile", 1, 16),
+        "lanes": ("lane", 64, 64),
+        "row_words": ("word", 64, 64),
+        "narrow_bytes": ("B", 4096, 1 << 18),
+        "wide_rows": ("row", 64, 4096),
+        "scale_bias_words": ("word", 256, 256),
+        "activation_units": ("unit", 64, 1 << 15),
+        "activation_unit_bytes": ("B", 8, 8),
+        "parameter_units": ("unit", 64, 1 << 14),
+        "parameter_unit_bytes": ("B", 64, 64),
+        "scalar_memory_words": ("word", 64, 1 << 13),
+        "scalar_registers": ("register", 32, 32),
+        "predicates": ("bit", 8, 8),
+        "table_segments": ("segment", 8, 8),
+        "table_coefficients": ("coefficient", 5, 5),
         "clock": ("Hz", 1e3, 1e10),
         "memory_clock_ratio": ("cycle/cycle", 1, 64),
         "ring_bytes_per_cycle": ("B/cycle", 1, 256),
@@ -99,11 +116,16 @@ def test_the_values_of_a_parameter(kind: type[ChipDescription] | type[HostLink],
         assert getattr(description, name) == Quantity(value, "a test", Confidence.MEDIUM)
     for value in (rule.least - 1, rule.most + 1, float("nan")):
         text = f"the value {value} is not within {rule.least:g} to {rule.most:g}"
+        if rule.least == rule.most:
+            text = f"the value {value} is not {rule.least:g}, as on every chip"
+        text += f": {rule.why}" * bool(rule.why)
         with pytest.raises(FormatError) as error:
             made(kind, {name: entry(value, rule.unit)})
         assert (error.value.field, error.value.reason) == (f"mine.{name}", text)
     half = rule.least + 0.5
-    if rule.whole:
+    if rule.least == rule.most:
+        assert rule.why, "why no other value can be"
+    elif rule.whole:
         with pytest.raises(FormatError, match=f"the value {half} is not a whole number"):
             made(kind, {name: entry(half, rule.unit)})
     else:
@@ -140,9 +162,9 @@ def test_parameters_are_all_there_and_no_others() -> None:
 
 
 def test_what_is_built_in_can_be_read() -> None:
-    assert built_in("chips") == ("beagle-max", "beagle-std", "harness")
+    assert built_in("chips") == ("beagle-max", "beagle-std", "harness", "harness-2x2")
     for name in built_in("chips"):
-        description = chip_description(name)
+        description = read_chip(name)
         assert (description.name, description.host in built_in("hosts")) == (name, True)
     for name in built_in("hosts"):
         assert host_link(name).name == name

@@ -1,0 +1,206 @@
+"""Parameters that are read from TOML: each has a value, where that comes from, and how well it is
+known; its unit and what it may be belong to the parameter.
+
+A file may extend a built-in description and then needs only what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import ClassVar, Self, get_type_hints
+
+from darwinn_formats import toml
+from darwinn_formats.errors import FormatError
+from darwinn_formats.files import read_file
+
+
+class Confidence(StrEnum):
+    """How well a value is known."""
+
+    HIGH = "high"
+    """Stated in the driver or a data sheet, or a law of all public programs."""
+    MEDIUM = "medium"
+    """Fits published times, and other values that were tried do not."""
+    LOW = "low"
+    """Assumed: public data cannot tell it from other values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with where it comes from and how well it is known."""
+
+    value: float
+    source: str
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Unit and ``meaning`` of a parameter, and what its value may be.
+
+    ``multiple``: the value is a multiple of it; with ``power_of_two``, a power of two. ``why`` says
+    why no other value can be. A value that is ``compiled`` is a constant of the compiled kernels
+    and of the RTL: a process has one.
+    """
+
+    unit: str
+    least: float
+    most: float
+    meaning: str
+    whole: bool = True
+    multiple: int = 1
+    power_of_two: bool = False
+    why: str = ""
+    compiled: bool = False
+
+    def objection(self, value: float) -> str:
+        """What is wrong with ``value``, in words; empty if nothing is."""
+        why = f": {self.why}" if self.why else ""
+        if not self.least <= value <= self.most:
+            if self.least == self.most:
+                return f"the value {value} is not {self.least:g}, as on every chip{why}"
+            return f"the value {value} is not within {self.least:g} to {self.most:g}{why}"
+        if self.whole and value != int(value):
+            return f"the value {value} is not a whole number"
+        if self.whole and int(value) % self.multiple:
+            return f"the value {value} is not a multiple of {self.multiple}{why}"
+        if self.power_of_two and int(value) & (int(value) - 1):
+            return f"the value {value} is not a power of two{why}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What descriptions of chips and of host links have in common."""
+
+    name: str
+    _rules: ClassVar[Mapping[str, Rule]]
+
+    def __init_subclass__(cls) -> None:
+        hints = get_type_hints(cls, include_extras=True)
+        cls._rules = {
+            name: hint.__metadata__[0]
+            for name, hint in hints.items()
+            if hasattr(hint, "__metadata__")
+        }
+
+    @classmethod
+    def parameters(cls) -> Mapping[str, Rule]:
+        """The parameters by their names."""
+        return cls._rules
+
+    @classmethod
+    def from_table(cls, name: str, table: Mapping[str, object], **others: str) -> Self:
+        """A description from a TOML table, and what it has besides parameters.
+
+        Raises ``FormatError`` naming what is wrong.
+        """
+        known = cls.parameters()
+        for key in table:
+            if key not in known:
+                raise FormatError(f"{name}.{key}", "no such parameter")
+        values = {}
+        for key, rule in known.items():
+            if key not in table:
+                raise FormatError(f"{name}.{key}", "the parameter is missing")
+            values[key] = _quantity(f"{name}.{key}", table[key], rule)
+        return cls(name=name, **others, **values)
+
+    def as_json(self) -> dict[str, object]:
+        """The description as plain values."""
+        return {
+            name: {
+                "value": quantity.value,
+                "unit": rule.unit,
+                "source": quantity.source,
+                "confidence": quantity.confidence.value,
+            }
+            for name, rule in self.parameters().items()
+            for quantity in (getattr(self, name),)
+        }
+
+
+def _quantity(where: str, table: object, rule: Rule) -> Quantity:
+    keys = {"value", "unit", "source", "confidence"}
+    if not isinstance(table, dict) or set(table) != keys:
+        raise FormatError(where, f"a parameter has exactly {', '.join(sorted(keys))}")
+    value = table["value"]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise FormatError(where, "the value is not a number")
+    objection = rule.objection(value)
+    if objection:
+        raise FormatError(where, objection)
+    if table["unit"] != rule.unit:
+        raise FormatError(where, f"the unit is {rule.unit}, not {table['unit']}")
+    if table["confidence"] not in list(Confidence):
+        raise FormatError(where, f"the confidence is one of {', '.join(Confidence)}")
+    if not isinstance(table["source"], str) or not table["source"]:
+        raise FormatError(where, "the source is missing")
+    return Quantity(value, table["source"], Confidence(table["confidence"]))
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """Where built-in descriptions of a kind are: in a folder of a package, or in itself."""
+
+    package: str
+    folder: str = ""
+
+    @property
+    def files(self) -> Traversable:
+        """The folder."""
+        return resources.files(self.package).joinpath(self.folder)
+
+
+@cache
+def built_in(place: BuiltIn) -> tuple[str, ...]:
+    """Names of the built-in descriptions."""
+    files = place.files.iterdir()
+    return tuple(sorted(Path(f.name).stem for f in files if f.name.endswith(".toml")))
+
+
+def read_table(
+    place: BuiltIn, name_or_path: str, seen: Mapping[str, None] | None = None
+) -> tuple[str, dict[str, object]]:
+    """Name and parameters of a description, with those of what it extends.
+
+    Raises ``FormatError`` for a file that is no description, ``OSError`` if it cannot be read.
+    """
+    seen = seen or {}
+    if name_or_path in built_in(place):
+        name, table = name_or_path, dict(_built_in_table(place, name_or_path))
+    else:
+        path = Path(name_or_path)
+        if path.suffix != ".toml":
+            known = ", ".join(built_in(place))
+            field = f"extends {name_or_path!r}" if seen else ""
+            raise FormatError(field, f"neither a TOML file nor one of {known}")
+        name, table = path.stem, _parsed(path.stem, read_file(path))
+    if name_or_path in seen:
+        raise FormatError(name, "the description extends itself")
+    base = table.pop("extends", None)
+    if base is None:
+        return name, table
+    if not isinstance(base, str):
+        raise FormatError(f"{name}.extends", "not the name of a description")
+    _, inherited = read_table(place, base, {**seen, name_or_path: None})
+    return name, inherited | table
+
+
+@cache
+def _built_in_table(place: BuiltIn, name: str) -> Mapping[str, object]:
+    """A built-in description as it stands in its file; every process reads one."""
+    return _parsed(name, place.files.joinpath(f"{name}.toml").read_bytes())
+
+
+def _parsed(name: str, text: bytes) -> dict[str, object]:
+    try:
+        return toml.parse(text)
+    except ValueError as error:
+        raise FormatError(name, f"not TOML: {error}") from error

@@ -1,0 +1,55 @@
+"""The chip that this process simulates.
+
+Kernels and the RTL's Python side have the sizes of one chip as constants, so a process has one, and
+it is chosen before the first of them is loaded: by the environment variable ``DARWINN_CHIP``, or by
+:func:`choose`. What a process starts simulates the same chip.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from darwinn_formats.errors import FormatError
+
+from darwinn_sim.chips import VARIABLE, selected_name
+from darwinn_sim.chips.description import ChipDescription, read_chip
+
+
+@cache
+def selected() -> ChipDescription:
+    """The chip that this process simulates; the same from the first call on.
+
+    Raises ``FormatError`` or ``OSError`` as :func:`read_chip`.
+    """
+    return read_chip(selected_name())
+
+
+def choose(name_or_path: str) -> None:
+    """Have this process, and those that it starts, simulate a chip, if no kernels are loaded yet.
+
+    A chip that differs from the present one in time alone changes nothing.
+
+    Raises ``FormatError`` or ``OSError`` as :func:`read_chip`.
+    """
+    if selected.cache_info().currsize:
+        return
+    if read_chip(name_or_path).sizes != read_chip(selected_name()).sizes:
+        os.environ[VARIABLE] = name_or_path
+
+
+def check_selected(name_or_path: str, description: ChipDescription) -> None:
+    """Refuse a chip whose sizes are not those that this process has compiled.
+
+    Raises ``FormatError`` naming the first parameter that differs.
+    """
+    own = selected()
+    for parameter, value in description.sizes.items():
+        here = own.sizes[parameter]
+        if value != here:
+            raise FormatError(
+                f"{description.name}.{parameter}",
+                f"the value is {value}, and this process simulates {own.name} with {here}: a "
+                f"process has one chip, which {VARIABLE}={name_or_path} in its environment selects",
+                file=name_or_path,
+            )
