@@ -115,6 +115,11 @@ module harness
     output logic                   m_axi_bready
 );
 
+  // The registers' port.
+  axi_read #(.DataBytes(RegisterBytes)) s_axil_read ();
+  axi_write #(.DataBytes(RegisterBytes)) s_axil_write ();
+  axi_lite s_axil (.*);
+
   axi_read #(.DataBytes(DataBytes)) m_axi_read ();
   assign m_axi_arvalid = m_axi_read.arvalid;
   assign m_axi_arid = m_axi_read.arid;

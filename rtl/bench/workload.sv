@@ -72,6 +72,13 @@ module workload
   localparam logic [1:0] Activation = 2'(isa_pkg::DESCRIPTOR_TAG_INPUT);
   localparam logic [1:0] Parameter = 2'(isa_pkg::DESCRIPTOR_TAG_PARAMETERS);
 
+  // The registers' port.
+  logic s_axil_bready;
+  logic s_axil_rready;
+  axi_read #(.DataBytes(RegisterBytes)) s_axil_read ();
+  axi_write #(.DataBytes(RegisterBytes)) s_axil_write ();
+  axi_lite s_axil (.*);
+
   // Host memory's bus.
   axi_read #(.DataBytes(DataBytes)) m_axi_read ();
   axi_write #(.DataBytes(DataBytes)) m_axi_write ();
@@ -104,8 +111,6 @@ module workload
 
   // Only the clock may reach far without a register: logic behind another input is evaluated twice a cycle.
   logic running;
-  logic s_axil_bready;
-  logic s_axil_rready;
   assign s_axil_bready = 1'b1;
   assign s_axil_rready = 1'b1;
   always_ff @(posedge clk) running <= rst_n && go;

@@ -688,7 +688,7 @@ MUTATIONS = (
     _mutation(
         "RegisterStrobesIgnored",
         "a write of some bytes of a register writes all",
-        Edit("registers.sv", ".s_axil_wstrb(«s_axil_wstrb»)", "8'hff"),
+        Edit("axi_lite.sv", "s_axil_write.wstrb = «s_axil_wstrb»", "8'hff"),
         test=_interrupts("ByteStrobes"),
     ),
     _mutation(
