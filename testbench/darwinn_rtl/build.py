@@ -148,7 +148,7 @@ def _export_register_block(description: Path, folder: Path, block: Sequence[Path
     from peakrdl_regblock.udps import ALL_UDPS
     from systemrdl import RDLCompiler
 
-    class RegistersPort(AXI4Lite_Cpuif):  # type: ignore[misc]
+    class RegistersPort(AXI4Lite_Cpuif):
         """The port of ``registers.sv``: our interfaces of AXI4."""
 
         is_interface = False  # of the generator's own kind, whose widths it would check

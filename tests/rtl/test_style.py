@@ -14,19 +14,19 @@ from harness_runs import design, require_toolchain
 
 
 @pytest.mark.parametrize("data_bytes", [4, 8, 16, 32])
-@pytest.mark.parametrize("top", ["harness", "workload"])
-def test_lint_is_clean(top: str, data_bytes: int) -> None:
+@pytest.mark.parametrize("memory", [0, 1])
+def test_lint_is_clean(memory: int, data_bytes: int) -> None:
     require_toolchain()
     from darwinn_rtl.lint import verilator
 
-    assert verilator(design(top, DataBytes=data_bytes)) == ""
+    assert verilator(design(DataBytes=data_bytes, Memory=memory)) == ""
 
 
 def test_lint_with_the_unruly_memory_is_clean() -> None:
     require_toolchain()
     from darwinn_rtl.lint import verilator
 
-    assert verilator(design("workload", Unruly=1)) == ""
+    assert verilator(design(Memory=2)) == ""
 
 
 @pytest.mark.parametrize("top", ["tile", "arithmetic", "axi_bench"])
@@ -83,7 +83,6 @@ def test_slang_finds_nothing_but_what_is_named() -> None:
                 "harness",
                 "tile",
                 "tile_models",
-                "workload",
             ],
         )
     )

@@ -285,7 +285,7 @@ def _passes(playing: Chip, fields: dict[str, Any]) -> bool:
 def _ends(wait: Callable[[], None]) -> bool:
     """Whether a wait ends, or nothing moves any more."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("darwinn_rtl.chip.player.STANDSTILL", SHORT)
+        patch.setattr("darwinn_rtl.player.STANDSTILL", SHORT)
         try:
             wait()
         except SimulationError:
