@@ -1035,7 +1035,7 @@ MUTATIONS = (
             "unit2core_idle = «!instruction_valid»",
             "!instruction_valid || (advance && step.last)",
         ),
-        test=MOMENT + "test_a_scalar_fence_waits_for_all_instructions_of_a_unit[AV_POP]",
+        test=MOMENT + "test_a_scalar_fence_waits_for_all_instructions_of_a_unit[AV_POP-all]",
     ),
     _mutation(
         "OutputOverEarly",

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from harness_runs import shared_simulation
+from harness_runs import shared_simulation, tests_of
 
-TESTS = (
-    "HostLines",
-    "ClearedMeanwhile",
-    "QueueMask",
-    "CountsBeyondAByte",
-    "ErrorDescriptor",
-    "ErrorsAtOnce",
-    "FirstError",
-    "DecodeErrors",
-    "LastErrorDescriptor",
-    "Heads",
-    "ByteStrobes",
-    "PausedBehindTheLastAnswer",
-)
+TESTS = tests_of("interrupts_tests")
 
-failed = shared_simulation("interrupts_tests", TESTS)
+failed = shared_simulation("interrupts_tests")
 
 
 @pytest.mark.parametrize("test", TESTS)
