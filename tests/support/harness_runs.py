@@ -65,7 +65,7 @@ def failures(
     return dict.fromkeys(tests, "")
 
 
-def tests_of(module: str) -> tuple[str, ...]:
+def names_of_tests(module: str) -> tuple[str, ...]:
     """The pyuvm tests of a cocotb module, in their order: their source is read, because it can be
     imported in a simulation only."""
     (path,) = (path for folder in COCOTB_TESTS for path in folder.glob(f"{module}.py"))
@@ -78,7 +78,7 @@ def shared_simulation(module: str, *, data_bytes: int = 8) -> Any:
 
     @pytest.fixture(scope="module")
     def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-        work, tests = tmp_path_factory.mktemp(module), tests_of(module)
+        work, tests = tmp_path_factory.mktemp(module), names_of_tests(module)
         return failures(design(DataBytes=data_bytes), module, tests, work, seed=1)
 
     return failed

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from harness_runs import shared_simulation, tests_of
+from harness_runs import names_of_tests, shared_simulation
 
-TESTS = tests_of("dma_events_tests")
+TESTS = names_of_tests("dma_events_tests")
 
 failed = shared_simulation("dma_events_tests")
 

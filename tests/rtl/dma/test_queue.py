@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness_runs import design, require_toolchain, run, shared_simulation, tests_of
+from harness_runs import design, names_of_tests, require_toolchain, run, shared_simulation
 from nightly import nightly_seed, note
 
-TESTS = tests_of("queue_tests")
+TESTS = names_of_tests("queue_tests")
 
 failed = shared_simulation("queue_tests")
 failed_on_a_wide_bus = shared_simulation("queue_tests", data_bytes=32)
