@@ -1,52 +1,34 @@
-"""Cycles per second of the harness under cocotb, against a plain C++ main that drives the same RTL.
+"""Cycles per second of the harness: of its player, on a DMA workload and idle, and under cocotb.
 
     python -m benchmarks.rtl [--mebibytes N] [--idle CYCLES] [--repeat N]
 
-Both are compiled with the same options and work on memory in C++. Seconds are those of the
-processor, best of N, taken in turns. Exits with 1 if the harness does not reach half of the plain
-main's speed, on a DMA workload or when only the clock runs.
+The player is a plain C++ loop of clock edges. Both are compiled with the same options and have
+their memory in C++. Seconds are those of the processor, best of N, taken in turns. Exits with 1 if
+an idle clock under cocotb does not reach half of its speed in the player.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from dataclasses import replace
 from pathlib import Path
 
-from darwinn_rtl import toolchain
-from darwinn_rtl.build import (
-    VERILATOR_ARGUMENTS,
-    build_root,
-    design_sources,
-    search_arguments,
-    simulate,
-)
+from darwinn_rtl.build import simulate
 from darwinn_rtl.dma.descriptor_model import Descriptor
-from darwinn_rtl.dma.runs import FOLDER_VARIABLE, play, workload_design
+from darwinn_rtl.dma.player import WorkloadPlayer, workload_design
 from darwinn_rtl.dma.workload import DEFAULT_WINDOW, Workload
-from darwinn_rtl.dma.workload_playing import IDLE_VARIABLE
-from darwinn_rtl.source_files import source
 from darwinn_sim.isa.codes import DescriptorTag
 
 from benchmarks.common import machine, positive, require_rtl_toolchain
 from benchmarks.figures import keep_figures
 
 SHARE = 1 / 2
-"""Least share of the plain main's speed."""
+"""Least share of the player's speed that an idle clock reaches under cocotb."""
 
 DESCRIPTOR_BYTES = 1 << 16
-
-
-@dataclass(frozen=True)
-class Speed:
-    """Cycles per processor second, with a DMA workload and without anything to do."""
-
-    busy: float
-    idle: float
 
 
 def workload(size: int) -> Workload:
@@ -61,68 +43,35 @@ def workload(size: int) -> Workload:
     return Workload(descriptors, {0: bytes(size)}, bytes(output))
 
 
-def plain_main() -> Path:
-    """Build the plain main; return its path."""
-    toolchain.use_wheel_programs()
-    design = workload_design()
-    folder = build_root() / f"plain-{design.key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "plain"
-    command = [
-        *("verilator", "--exe", *VERILATOR_ARGUMENTS),
-        *("--Mdir", str(folder / "verilated"), "--top-module", design.top, "-o", str(path)),
-        *search_arguments(),
-        *(f"-G{name}={value}" for name, value in design.parameters.items()),
-        *map(str, design_sources(design, folder)),
-        *(str(source("workload.cpp")), str(Path(__file__).with_name("rtl_main.cpp"))),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"the plain main cannot be built:\n{done.stdout}{done.stderr}")
-    return path
+def busy_in_the_player(player: WorkloadPlayer, chosen: Workload) -> float:
+    """Cycles per processor second."""
+    found = player.perform(chosen)
+    return found.cycles / found.seconds
 
 
-def plain_speed(program: Path, chosen: Workload, idle: int, work: Path) -> Speed:
-    """One run of the plain main."""
-    table = work / "descriptors"
-    table.write_bytes(chosen.table().tobytes())
-    sizes = (len(chosen.descriptors), len(chosen.regions[0]), len(chosen.output), idle)
-    arguments = [str(program), str(table), *map(str, sizes)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
-    busy, busy_seconds, _, idle_seconds = map(float, done.stdout.split())
-    return Speed(busy / busy_seconds, idle / idle_seconds)
+def idle_in_the_player(player: WorkloadPlayer, cycles: int) -> float:
+    """Cycles per processor second."""
+    player.reset()
+    begun = time.process_time()
+    player.run(cycles)
+    return cycles / (time.process_time() - begun)
 
 
-def harness_speed(chosen: Workload, idle: int, work: Path) -> Speed:
-    """One run under cocotb."""
-    found = play([chosen], work, seed=1)[0]
-    simulate(
-        workload_design(),
-        "darwinn_rtl.dma.workload_playing",
-        "idle",
-        seed=1,
-        work=work,
-        environment={FOLDER_VARIABLE: str(work), IDLE_VARIABLE: str(idle)},
-    )
-    idle_seconds = float((work / "idle").read_text())
-    return Speed(found.cycles / found.seconds, idle / idle_seconds)
+def idle_under_cocotb(cycles: int) -> float:
+    """Cycles per processor second."""
+    from benchmarks.rtl_idle import CYCLES_VARIABLE, SECONDS_VARIABLE
 
-
-def rows(plain: Speed, harness: Speed) -> Iterator[str]:
-    """The table."""
-    yield f"{'':<16} {'plain C++':>12} {'harness':>12} {'share':>8}   bound"
-    for name, of_plain, of_harness in (
-        ("DMA workload", plain.busy, harness.busy),
-        ("idle clock", plain.idle, harness.idle),
-    ):
-        yield (
-            f"{name:<16} {of_plain / 1e6:>12.2f} {of_harness / 1e6:>12.2f} "
-            f"{'1/%.1f' % (of_plain / of_harness):>8}   1/{1 / SHARE:.0f} of the plain main"
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = Path(folder) / "seconds"
+        simulate(
+            replace(workload_design(), c_sources=("host_memory.cpp",)),
+            "benchmarks.rtl_idle",
+            "idle",
+            seed=1,
+            work=Path(folder),
+            environment={CYCLES_VARIABLE: str(cycles), SECONDS_VARIABLE: str(seconds)},
         )
-
-
-def best(speeds: list[Speed]) -> Speed:
-    return Speed(max(s.busy for s in speeds), max(s.idle for s in speeds))
+        return cycles / float(seconds.read_text())
 
 
 def main() -> int:
@@ -134,24 +83,27 @@ def main() -> int:
     parser.add_argument("--repeat", type=positive, default=3, metavar="N")
     options = parser.parse_args()
     require_rtl_toolchain()
-    chosen = workload(options.mebibytes << 20)
-    program = plain_main()
-    plain, harness = [], []
-    for _ in range(options.repeat):
-        with tempfile.TemporaryDirectory() as folder:
-            plain.append(plain_speed(program, chosen, options.idle, Path(folder)))
-            harness.append(harness_speed(chosen, options.idle, Path(folder)))
+    chosen, player = workload(options.mebibytes << 20), WorkloadPlayer()
+    speeds = [
+        (
+            busy_in_the_player(player, chosen),
+            idle_in_the_player(player, options.idle),
+            idle_under_cocotb(options.idle),
+        )
+        for _ in range(options.repeat)
+    ]
+    busy, idle, under_cocotb = (max(each) / 1e6 for each in zip(*speeds, strict=True))
     print(machine())
     print("million cycles per processor second, best of", options.repeat)
-    most, reached = best(plain), best(harness)
-    print("\n".join(rows(most, reached)))
-    keep_figures(
-        {
-            "DMA workload, Mcycle/s": reached.busy / 1e6,
-            "idle clock, Mcycle/s": reached.idle / 1e6,
-        }
+    print(f"{'':<16} {'player':>12} {'cocotb':>12} {'share':>8}   bound")
+    print(f"{'DMA workload':<16} {busy:>12.2f}")
+    share = f"1/{idle / under_cocotb:.1f}"
+    print(
+        f"{'idle clock':<16} {idle:>12.2f} {under_cocotb:>12.2f} {share:>8}   "
+        f"1/{1 / SHARE:.0f} of the player"
     )
-    return int(reached.busy < SHARE * most.busy or reached.idle < SHARE * most.idle)
+    keep_figures({"DMA workload, Mcycle/s": busy, "idle clock, Mcycle/s": under_cocotb})
+    return int(under_cocotb < SHARE * idle)
 
 
 if __name__ == "__main__":

@@ -18,26 +18,9 @@ module chip
     input logic clk_memory,  // see tile.sv
     input logic rst_n,
 
-    // Registers, for the host.
-    input  logic [18:0] s_axil_awaddr,
-    input  logic [ 2:0] s_axil_awprot,
-    input  logic        s_axil_awvalid,
-    output logic        s_axil_awready,
-    input  logic [63:0] s_axil_wdata,
-    input  logic [ 7:0] s_axil_wstrb,
-    input  logic        s_axil_wvalid,
-    output logic        s_axil_wready,
-    output logic [ 1:0] s_axil_bresp,
-    output logic        s_axil_bvalid,
-    input  logic        s_axil_bready,
-    input  logic [18:0] s_axil_araddr,
-    input  logic [ 2:0] s_axil_arprot,
-    input  logic        s_axil_arvalid,
-    output logic        s_axil_arready,
-    output logic [63:0] s_axil_rdata,
-    output logic [ 1:0] s_axil_rresp,
-    output logic        s_axil_rvalid,
-    input  logic        s_axil_rready,
+    // Registers, for the host: bursts of one whole word and one identifier.
+    axi_read.target  s_axil_read,
+    axi_write.target s_axil_write,
     output logic [ 5:0] dma2host_interrupt,
 
     // The host's instruction queue: the scalar core asks for a chunk, whose bytes then come.

@@ -84,6 +84,11 @@ module chip_player
     output logic                                                       memory2monitor_error_valid
 );
 
+  // The registers' port.
+  axi_read #(.DataBytes(RegisterBytes)) s_axil_read ();
+  axi_write #(.DataBytes(RegisterBytes)) s_axil_write ();
+  axi_lite s_axil (.*);
+
   // Host memory's bus.
   axi_read #(.DataBytes(DataBytes)) m_axi_read ();
   axi_write #(.DataBytes(DataBytes)) m_axi_write ();

@@ -1,5 +1,5 @@
-// The host interface with flat ports, for tests by cocotb: the test drives the scalar core's and the
-// units' side, and is host memory.
+// The host interface with flat ports: cocotb or harness_player.cpp drives the scalar core's and the units'
+// side. Whoever drives it is host memory, or that is in C++ (DPI).
 
 module harness
   import dma_pkg::*;
@@ -11,6 +11,8 @@ module harness
     parameter int QueueDepth = harness_pkg::QueueDepth,
     parameter int OutstandingReads = harness_pkg::OutstandingReads,
     parameter int OutstandingWrites = harness_pkg::OutstandingWrites,
+    parameter int Memory = 0,  // 0: the ports; 1: host_memory; 2: unruly_memory
+    parameter int Latency = harness_pkg::MemoryLatency,
     localparam int CountBits = $clog2(DataBytes + 1)
 ) (
     input logic clk,
@@ -83,7 +85,8 @@ module harness
     output logic     [              1:0] dma2interrupts_raise_data,
     output logic                         queue2monitor_idle,
 
-    // Host memory.
+    // Host memory: what there is in C++ drives the bus in place of the inputs, and is held back.
+    input  logic [            4:0] memory_stall,
     output logic [            1:0] m_axi_arid,
     output logic [AddressBits-1:0] m_axi_araddr,
     output logic [            7:0] m_axi_arlen,
@@ -115,6 +118,11 @@ module harness
     output logic                   m_axi_bready
 );
 
+  // The registers' port.
+  axi_read #(.DataBytes(RegisterBytes)) s_axil_read ();
+  axi_write #(.DataBytes(RegisterBytes)) s_axil_write ();
+  axi_lite s_axil (.*);
+
   axi_read #(.DataBytes(DataBytes)) m_axi_read ();
   assign m_axi_arvalid = m_axi_read.arvalid;
   assign m_axi_arid = m_axi_read.arid;
@@ -123,12 +131,6 @@ module harness
   assign m_axi_arsize = m_axi_read.arsize;
   assign m_axi_arburst = m_axi_read.arburst;
   assign m_axi_rready = m_axi_read.rready;
-  assign m_axi_read.arready = m_axi_arready;
-  assign m_axi_read.rvalid = m_axi_rvalid;
-  assign m_axi_read.rid = m_axi_rid;
-  assign m_axi_read.rdata = m_axi_rdata;
-  assign m_axi_read.rresp = m_axi_rresp;
-  assign m_axi_read.rlast = m_axi_rlast;
 
   axi_write #(.DataBytes(DataBytes)) m_axi_write ();
   assign m_axi_awvalid = m_axi_write.awvalid;
@@ -142,11 +144,6 @@ module harness
   assign m_axi_wstrb = m_axi_write.wstrb;
   assign m_axi_wlast = m_axi_write.wlast;
   assign m_axi_bready = m_axi_write.bready;
-  assign m_axi_write.awready = m_axi_awready;
-  assign m_axi_write.wready = m_axi_wready;
-  assign m_axi_write.bvalid = m_axi_bvalid;
-  assign m_axi_write.bid = m_axi_bid;
-  assign m_axi_write.bresp = m_axi_bresp;
 
   host_interface #(
       .DataBytes(DataBytes),
@@ -177,5 +174,35 @@ module harness
       .read (m_axi_read),
       .write(m_axi_write)
   );
+
+  if (Memory == 0) begin : gen_ports
+    assign m_axi_read.arready = m_axi_arready;
+    assign m_axi_read.rvalid = m_axi_rvalid;
+    assign m_axi_read.rid = m_axi_rid;
+    assign m_axi_read.rdata = m_axi_rdata;
+    assign m_axi_read.rresp = m_axi_rresp;
+    assign m_axi_read.rlast = m_axi_rlast;
+    assign m_axi_write.awready = m_axi_awready;
+    assign m_axi_write.wready = m_axi_wready;
+    assign m_axi_write.bvalid = m_axi_bvalid;
+    assign m_axi_write.bid = m_axi_bid;
+    assign m_axi_write.bresp = m_axi_bresp;
+    logic unused;
+    assign unused = &{1'b0, memory_stall};
+  end else begin : gen_memory
+    if (Memory == 1) begin : gen_in_order
+      host_memory #(
+          .DataBytes(DataBytes),
+          .Latency  (Latency)
+      ) memory (
+          .*,
+          .stall(memory_stall)
+      );
+    end else begin : gen_unruly
+      unruly_memory #(.DataBytes(DataBytes)) memory (.*);
+    end
+    logic unused;
+    assign unused = &{1'b0, memory_stall, m_axi_arready, m_axi_rvalid, m_axi_rid, m_axi_rdata, m_axi_rresp, m_axi_rlast, m_axi_awready, m_axi_wready, m_axi_bvalid, m_axi_bid, m_axi_bresp};
+  end
 
 endmodule : harness

@@ -16,27 +16,10 @@ module host_interface
     input logic clk,
     input logic rst_n,
 
-    // Registers, for the host.
-    input  logic [18:0] s_axil_awaddr,
-    input  logic [ 2:0] s_axil_awprot,
-    input  logic        s_axil_awvalid,
-    output logic        s_axil_awready,
-    input  logic [63:0] s_axil_wdata,
-    input  logic [ 7:0] s_axil_wstrb,
-    input  logic        s_axil_wvalid,
-    output logic        s_axil_wready,
-    output logic [ 1:0] s_axil_bresp,
-    output logic        s_axil_bvalid,
-    input  logic        s_axil_bready,
-    input  logic [18:0] s_axil_araddr,
-    input  logic [ 2:0] s_axil_arprot,
-    input  logic        s_axil_arvalid,
-    output logic        s_axil_arready,
-    output logic [63:0] s_axil_rdata,
-    output logic [ 1:0] s_axil_rresp,
-    output logic        s_axil_rvalid,
-    input  logic        s_axil_rready,
-    output logic [ 5:0] dma2host_interrupt,
+    // Registers, for the host: bursts of one whole word and one identifier.
+    axi_read.target s_axil_read,
+    axi_write.target s_axil_write,
+    output logic [5:0] dma2host_interrupt,
 
     // The scalar core.
     input  logic               core2dma_descriptor_valid,
@@ -232,7 +215,7 @@ module host_interface
       .payload(core2dma_descriptor_data)
   );
 
-  // The two ports that share host memory's, and the registers', which is that of bursts of one word.
+  // The two ports that share host memory's.
   axi_check #(
       .DataBytes(DataBytes),
       .MaxReads (OutstandingReads),
@@ -253,6 +236,5 @@ module host_interface
       .read (queue_read),
       .write(queue_write)
   );
-  axi_lite_check check_s_axil (.*);
 
 endmodule : host_interface

@@ -9,25 +9,8 @@ module registers
     input logic clk,
     input logic rst_n,
 
-    input  logic [18:0] s_axil_awaddr,
-    input  logic [ 2:0] s_axil_awprot,
-    input  logic        s_axil_awvalid,
-    output logic        s_axil_awready,
-    input  logic [63:0] s_axil_wdata,
-    input  logic [ 7:0] s_axil_wstrb,
-    input  logic        s_axil_wvalid,
-    output logic        s_axil_wready,
-    output logic [ 1:0] s_axil_bresp,
-    output logic        s_axil_bvalid,
-    input  logic        s_axil_bready,
-    input  logic [18:0] s_axil_araddr,
-    input  logic [ 2:0] s_axil_arprot,
-    input  logic        s_axil_arvalid,
-    output logic        s_axil_arready,
-    output logic [63:0] s_axil_rdata,
-    output logic [ 1:0] s_axil_rresp,
-    output logic        s_axil_rvalid,
-    input  logic        s_axil_rready,
+    axi_read.target  s_axil_read,
+    axi_write.target s_axil_write,
 
     output logic               pause,
     input  logic               paused,
@@ -71,28 +54,14 @@ module registers
   darwinn_registers block (
       .clk,
       .rst_n,
-      .s_axil_awready,
-      .s_axil_awvalid,
-      .s_axil_awaddr,
-      .s_axil_awprot,
-      .s_axil_wready,
-      .s_axil_wvalid,
-      .s_axil_wdata,
-      .s_axil_wstrb(s_axil_wstrb),
-      .s_axil_bready,
-      .s_axil_bvalid,
-      .s_axil_bresp,
-      .s_axil_arready,
-      .s_axil_arvalid,
-      .s_axil_araddr,
-      .s_axil_arprot,
-      .s_axil_rready,
-      .s_axil_rvalid,
-      .s_axil_rdata,
-      .s_axil_rresp,
+      .s_axil_read,
+      .s_axil_write,
       .hwif_in,
       .hwif_out
   );
+  assign s_axil_read.rid = '0;
+  assign s_axil_read.rlast = 1'b1;
+  assign s_axil_write.bid = '0;
 
   // The DMA engine.
   assign pause = hwif_out.dma_pause.pause.value;

@@ -5,6 +5,8 @@ package dma_pkg;
 
   // Bits of a bus address; bus address 0 is the first byte of the window of device addresses.
   localparam int AddressBits = 40;
+  // Bytes of a register, which are a word of the registers' port.
+  localparam int RegisterBytes = 8;
   // Bytes that no burst may cross a multiple of (AMBA AXI, A3.4.1).
   localparam int BurstBoundary = harness_pkg::Boundary;
   // Input, parameter and instruction streams.

@@ -146,9 +146,20 @@ def generate(folder: Path, design: Design) -> list[Path]:
 
 def _export_register_block(description: Path, folder: Path, block: Sequence[Path]) -> None:
     from peakrdl_regblock import RegblockExporter
-    from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif_flattened
+    from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif
     from peakrdl_regblock.udps import ALL_UDPS
     from systemrdl import RDLCompiler
+
+    class RegistersPort(AXI4Lite_Cpuif):
+        """The port of ``registers.sv``: our interfaces of AXI4."""
+
+        is_interface = False  # of the generator's own kind, whose widths it would check
+        port_declaration = "axi_read.target s_axil_read, axi_write.target s_axil_write"
+
+        def signal(self, name: str) -> str:
+            side = "write" if name[0] in "awb" and not name.startswith("ar") else "read"
+            bits = f"[{self.addr_width - 1}:0]" if name.endswith("addr") else ""
+            return f"s_axil_{side}.{name}{bits}"
 
     compiler = RDLCompiler()
     for definition in ALL_UDPS:
@@ -157,7 +168,7 @@ def _export_register_block(description: Path, folder: Path, block: Sequence[Path
     RegblockExporter().export(
         compiler.elaborate(),
         str(folder),
-        cpuif_cls=AXI4Lite_Cpuif_flattened,
+        cpuif_cls=RegistersPort,
         default_reset_activelow=True,
         err_if_bad_addr=True,
         err_if_bad_rw=True,

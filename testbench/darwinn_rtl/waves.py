@@ -20,7 +20,7 @@ def _channel(prefix: str, *payload: str) -> tuple[str, ...]:
 
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "clock and reset": ("clk", "rst_n", "go", "running", "cycle"),
+    "clock and reset": ("clk", "rst_n"),
     "descriptors": _channel("core2dma_descriptor_", "fence", "tag", "size", "address"),
     "beginning and completion": (
         *(f"dma2monitor_start_{name}" for name in ("valid", "index", "outcome")),
@@ -31,7 +31,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "dma2interrupts_raise_data",
         "dma2host_interrupt",
     ),
-    "read streams": _channel("stream_", "count", "data"),
     "instruction stream": _channel("dma2core_instruction_", "count", "data"),
     "input stream": _channel("dma2input_activation_", "count", "data"),
     "parameter stream": _channel("dma2input_parameter_", "count", "data"),

@@ -790,7 +790,7 @@ _REGISTERS = (
     Property(
         "assert_answer_stays",
         "a response to the host stays unchanged until it is taken",
-        Edit("registers.sv", "«.s_axil_bready», .s_axil_bvalid", ".s_axil_bready(1'b1)"),
+        Edit("axi_lite.sv", "s_axil_write.bready = «s_axil_bready»", "1'b1"),
     ),
     Property(
         "assert_answers_requests",
@@ -800,7 +800,7 @@ _REGISTERS = (
     Property(
         "assert_performs",
         "a request is performed once, a write with its word; at once if no other is pending",
-        Edit("registers.sv", "«.s_axil_wvalid», .s_axil_wdata", ".s_axil_wvalid(1'b1)"),
+        Edit("axi_lite.sv", "s_axil_write.wvalid = «s_axil_wvalid»", "1'b1"),
     ),
     Property(
         "assert_answers_soon",
@@ -815,13 +815,13 @@ _REGISTERS = (
         "assert_fails",
         "the response is an error for unknown offsets and for writes of read-only registers, and "
         "for no other request",
-        Edit("registers.sv", "«.s_axil_rresp», .hwif_in", ".s_axil_rresp()"),
+        Edit("axi_lite.sv", "s_axil_rresp = «s_axil_read.rresp»", "2'b00"),
     ),
     Property(
         "assert_reads_what_was_written",
         "a register reads as the last value written to each of its bytes, and after reset as the "
         "table says",
-        Edit("registers.sv", ".s_axil_wstrb(«s_axil_wstrb»)", "8'hff"),
+        Edit("axi_lite.sv", "s_axil_write.wstrb = «s_axil_wstrb»", "8'hff"),
     ),
     Property(
         "assert_event_stays",

@@ -10,7 +10,7 @@ from darwinn_rtl.build import Design, build_root, design_sources, locked
 from pyslang import DiagnosticEngine, ast
 from pyslang.driver import Driver
 
-TOPS = ("chip_player", "harness", "workload")
+TOPS = ("chip_player", "harness")
 """They hold every module that is not a bench itself."""
 
 

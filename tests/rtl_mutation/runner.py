@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from darwinn_rtl import player
 from darwinn_rtl.build import ARGUMENT_VARIABLE
-from darwinn_rtl.chip import player
 from darwinn_rtl.source_files import SOURCES_VARIABLE
 
 from tests.rtl_mutation.schemata import ARGUMENT

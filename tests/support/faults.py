@@ -688,7 +688,7 @@ MUTATIONS = (
     _mutation(
         "RegisterStrobesIgnored",
         "a write of some bytes of a register writes all",
-        Edit("registers.sv", ".s_axil_wstrb(«s_axil_wstrb»)", "8'hff"),
+        Edit("axi_lite.sv", "s_axil_write.wstrb = «s_axil_wstrb»", "8'hff"),
         test=_interrupts("ByteStrobes"),
     ),
     _mutation(
@@ -1035,7 +1035,7 @@ MUTATIONS = (
             "unit2core_idle = «!instruction_valid»",
             "!instruction_valid || (advance && step.last)",
         ),
-        test=MOMENT + "test_a_scalar_fence_waits_for_all_instructions_of_a_unit[AV_POP]",
+        test=MOMENT + "test_a_scalar_fence_waits_for_all_instructions_of_a_unit[AV_POP-all]",
     ),
     _mutation(
         "OutputOverEarly",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,13 +65,20 @@ def failures(
     return dict.fromkeys(tests, "")
 
 
-def shared_simulation(module: str, tests: Sequence[str], *, data_bytes: int = 8) -> Any:
-    """A fixture of these tests of a cocotb module, which share a simulation: of each, why it has
+def names_of_tests(module: str) -> tuple[str, ...]:
+    """The pyuvm tests of a cocotb module, in their order: their source is read, because it can be
+    imported in a simulation only."""
+    (path,) = (path for folder in COCOTB_TESTS for path in folder.glob(f"{module}.py"))
+    return tuple(re.findall(r"^@pyuvm\.test\(\)\nclass (\w+)", path.read_text(), re.MULTILINE))
+
+
+def shared_simulation(module: str, *, data_bytes: int = 8) -> Any:
+    """A fixture of all tests of a cocotb module, which share a simulation: of each, why it has
     failed."""
 
     @pytest.fixture(scope="module")
     def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-        work = tmp_path_factory.mktemp(module)
+        work, tests = tmp_path_factory.mktemp(module), names_of_tests(module)
         return failures(design(DataBytes=data_bytes), module, tests, work, seed=1)
 
     return failed

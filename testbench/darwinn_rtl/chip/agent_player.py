@@ -6,6 +6,7 @@ the model's driver and scalar core, which do not know cocotb, work on it.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,7 @@ from darwinn_rtl.chip.core_agent import (
     Settle,
 )
 from darwinn_rtl.dma.register_agent import RegisterAgent
-from darwinn_rtl.memory_library import memory_library
+from darwinn_rtl.player import MEMORY, declare
 
 
 class MemoryAgent(uvm_agent):
@@ -37,18 +38,22 @@ class MemoryAgent(uvm_agent):
     """
 
     def build_phase(self) -> None:
-        """Nothing is mapped."""
-        self._library = memory_library()
+        """Nothing is mapped.
+
+        At the latest when Python ends it is so again: the RTL runs on for the rest of that time
+        step, and would work in arrays that are gone.
+        """
+        self._library = declare(ctypes.CDLL(None), MEMORY)
         self.unmap_all()
+        atexit.register(self.unmap_all)
 
     def unmap_all(self) -> None:
         """Forget all host memory."""
-        self._library.workload_reset()
+        self._library.host_memory_forget()
 
     def map(self, address: int, place: int, size: int) -> None:
         """Let ``size`` bytes at ``place`` be those from a bus address on; they must stay there."""
-        wide = ctypes.c_uint64
-        self._library.workload_map(wide(address), wide(size), ctypes.c_void_p(place))
+        self._library.host_memory_map(address, size, place)
 
 
 class AgentPlayer:

@@ -30,7 +30,7 @@ DESIGN: Final = Design(
     "chip_player",
     {"Tiles": chip.TILES},
     registers=True,
-    c_sources=("workload.cpp", "chip_memory.cpp", "tile_models.cpp"),
+    c_sources=("host_memory.cpp", "chip_memory.cpp", "tile_models.cpp"),
     blocks=("tile",),
     defines=(TILE_MODELS,),
     seen=(("ring_bus", "row"),),

@@ -19,7 +19,7 @@ from darwinn_sim.isa.codes import DescriptorTag
 from numpy.typing import NDArray
 
 from darwinn_rtl.chip import player
-from darwinn_rtl.chip.player import RtlFailure
+from darwinn_rtl.player import RtlFailure
 
 WINDOW_BASE = 1 << 63
 """Device address of bus address 0, as the harness's window has it after reset."""

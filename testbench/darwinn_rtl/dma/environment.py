@@ -11,28 +11,16 @@ from darwinn_rtl.dma.descriptor_agent import DescriptorAgent, DescriptorItem
 from darwinn_rtl.dma.descriptor_model import Descriptor
 from darwinn_rtl.dma.memory_agent import MemoryAgent
 from darwinn_rtl.dma.monitors import DmaMonitor, InterruptMonitor
-from darwinn_rtl.dma.programs import DescriptorProgram
+from darwinn_rtl.dma.programs import (
+    CYCLES_PER_DESCRIPTOR,
+    STATUS_REGISTERS,
+    DescriptorProgram,
+)
 from darwinn_rtl.dma.register_agent import RegisterAgent, RegisterModel
 from darwinn_rtl.dma.scoreboard import Scoreboard
 from darwinn_rtl.dma.stream_agent import OutputSource, StreamSinks
 from darwinn_rtl.environment import EnvironmentTest
 from darwinn_rtl.harness import HarnessDescription
-
-STATUS_REGISTERS = (
-    "hib_error_status",
-    "hib_first_error_status",
-    "page_fault_address",
-    "harness_dma_error",
-    "harness_dma_completed",
-    "fatal_err_int_status",
-    "sc_host_int_status",
-    "sc_host_int_count",
-    "instruction_queue_int_status",
-)
-"""Registers that are compared with the model when a program is done."""
-
-CYCLES_PER_DESCRIPTOR = 6000
-"""Bound of the wait for a program: the longest transfer under the heaviest pressure, and more."""
 
 MAX_BURST = HarnessDescription().burst_words
 """Words of the longest burst."""

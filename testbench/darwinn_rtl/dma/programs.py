@@ -20,6 +20,22 @@ from darwinn_rtl.harness import HarnessDescription
 BOUNDARY = HarnessDescription().boundary
 """Bytes that no burst may cross a multiple of."""
 
+STATUS_REGISTERS = (
+    "hib_error_status",
+    "hib_first_error_status",
+    "page_fault_address",
+    "harness_dma_error",
+    "harness_dma_completed",
+    "fatal_err_int_status",
+    "sc_host_int_status",
+    "sc_host_int_count",
+    "instruction_queue_int_status",
+)
+"""Registers that are compared with the model when a program is done."""
+
+CYCLES_PER_DESCRIPTOR = 6000
+"""Bound of the wait for a program: the longest transfer under the heaviest pressure, and more."""
+
 MEMORY_BYTES = 1 << 16
 """Host memory of a program; its window covers all of it but a guard at the end."""
 

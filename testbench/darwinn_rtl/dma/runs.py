@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from darwinn_formats.darwinn import Executable, load
 from darwinn_sim.host.buffers import layer_bytes
 
 from darwinn_rtl import toolchain
-from darwinn_rtl.build import Design, simulate
+from darwinn_rtl.dma.player import WorkloadPlayer
 from darwinn_rtl.dma.programs import Pressure
 from darwinn_rtl.dma.workload import (
     DEFAULT_WINDOW,
@@ -33,33 +32,6 @@ STALLED = Pressure(0.3, 0.3, 0.3)
 
 HARNESS = HarnessDescription()
 """The harness that executables are run on."""
-
-FOLDER_VARIABLE = "DARWINN_WORKLOADS"
-"""Environment variable of the simulation: the folder of workloads, and of their results."""
-
-_MODULE = "darwinn_rtl.dma.workload_playing"
-
-
-def workload_design(
-    harness: HarnessDescription = HARNESS, *, waves: bool = False, unruly: bool = False
-) -> Design:
-    """The harness with memory and units in C++. An ``unruly`` memory has no predictable cycles; it
-    does everything that AXI4 allows."""
-    return Design(
-        "workload",
-        {
-            "DataBytes": harness.data_bytes,
-            "BufferBeats": harness.buffer_words,
-            "QueueDepth": harness.queue_depth,
-            "OutstandingReads": harness.outstanding_reads,
-            "OutstandingWrites": harness.outstanding_writes,
-            "Latency": harness.memory_latency,
-            **({"Unruly": 1} if unruly else {}),
-        },
-        registers=True,
-        c_sources=("workload.cpp",),
-        waves=waves,
-    )
 
 
 @dataclass(frozen=True)
@@ -90,61 +62,25 @@ def recorded(executable: Executable, seed: int) -> tuple[Workload, WorkloadResul
     return record(executable, inputs, DEFAULT_WINDOW.base)
 
 
-def run_files(paths: Iterable[Path], work: Path, *, seed: int = 1) -> list[DmaRun]:
-    """Perform the DMA programs of all executables of the files in one simulation.
+def run_files(paths: Iterable[Path], *, seed: int = 1) -> list[DmaRun]:
+    """Perform the DMA programs of all executables of the files.
 
-    Raises ``WorkloadMismatch`` if bytes differ, ``SimulationFailed`` if the simulation ends early;
+    Raises ``WorkloadMismatch`` if bytes differ, and what ``WorkloadPlayer.perform`` raises;
     differences in cycles are in the result.
     """
-    cases: list[tuple[str, str, Workload, WorkloadResult]] = []
+    player, runs = WorkloadPlayer(seed), []
     for path in paths:
         for name, executable in executables(path):
-            workload, expected = recorded(executable, seed)
+            recording, expected = recorded(executable, seed)
             for pressure, stalls in (("free", Pressure()), ("stalled", STALLED)):
-                case = Workload(workload.descriptors, workload.regions, workload.output)
-                case.stalls = stall_pattern(seed, stalls)
-                cases.append((name, pressure, case, expected))
-    found = play([case for _, _, case, _ in cases], work, seed=seed)
-    runs = []
-    for (name, pressure, workload, expected), result in zip(cases, found, strict=True):
-        check_bytes(result, expected)
-        comparison = compare_timing(workload, result, HARNESS)
-        rate = result.cycles / result.seconds if result.seconds else 0.0
-        runs.append(DmaRun(name, pressure, comparison, rate))
+                workload = replace(recording, stalls=stall_pattern(seed, stalls))
+                result = player.perform(workload)
+                check_bytes(result, expected)
+                comparison = compare_timing(workload, result, HARNESS)
+                rate = result.cycles / result.seconds if result.seconds else 0.0
+                runs.append(DmaRun(name, pressure, comparison, rate))
+    player.close()
     return runs
-
-
-def play(
-    workloads: Sequence[Workload],
-    work: Path,
-    *,
-    seed: int,
-    design: Design | None = None,
-) -> list[WorkloadResult]:
-    """Perform workloads one after another in one simulation; return their results."""
-    folder = work / "workloads"
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, workload in enumerate(workloads):
-        workload.save(workload_path(folder, number))
-    simulate(
-        design or workload_design(),
-        _MODULE,
-        "play",
-        seed=seed,
-        work=work,
-        environment={FOLDER_VARIABLE: str(folder)},
-    )
-    return [WorkloadResult.load(result_path(folder, n)) for n in range(len(workloads))]
-
-
-def workload_path(folder: Path, number: int) -> Path:
-    """File of a workload that the simulation is to perform."""
-    return folder / f"workload-{number}.npz"
-
-
-def result_path(folder: Path, number: int) -> Path:
-    """File of its result."""
-    return folder / f"result-{number}.npz"
 
 
 HEADING = (
@@ -176,12 +112,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(HEADING)
     worst = 0
     for path in options.files:
-        with tempfile.TemporaryDirectory() as work:
-            for run in run_files([path], Path(work), seed=options.seed):
-                print(table_row(run), flush=True)
-                if run.comparison.difference:
-                    print(f"  {run.comparison.first}")
-                worst = max(worst, run.comparison.difference)
+        for run in run_files([path], seed=options.seed):
+            print(table_row(run), flush=True)
+            if run.comparison.difference:
+                print(f"  {run.comparison.first}")
+            worst = max(worst, run.comparison.difference)
     print(f"largest difference: {worst} cycles")
     return int(worst != 0)
 

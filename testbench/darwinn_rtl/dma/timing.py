@@ -4,7 +4,7 @@ The engine is not stepped: every moment follows from earlier ones by a maximum a
 leaves when it has arrived and the one before it has left; a burst is asked for when there is room).
 Only two things need decisions in the order of time: the descriptor at the head of the queue, and
 which stream's burst the read bus takes next. The cycle counts from the one before the first
-descriptor is offered, as in ``rtl/bench/workload.sv``. Facts: docs/rtl-dma.md, section "Timing".
+descriptor is offered, as in ``harness_player.cpp``. Facts: docs/rtl-dma.md, section "Timing".
 """
 
 from __future__ import annotations
@@ -368,7 +368,7 @@ def predict(
     harness: HarnessDescription | None = None,
     stalls: NDArray[np.uint32] | None = None,
 ) -> DmaTiming:
-    """Predict the cycles of a descriptor program on ``rtl/bench/workload.sv``.
+    """Predict the cycles of a descriptor program on ``harness.sv`` with ``host_memory.sv``.
 
     Args:
         steps: the descriptors in order.

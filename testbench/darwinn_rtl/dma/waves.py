@@ -5,9 +5,7 @@ model: ``python -m darwinn_rtl.dma.waves FILES`` writes both, to be laid side by
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -15,32 +13,31 @@ from pathlib import Path
 from darwinn_sim.isa.codes import DescriptorTag
 
 from darwinn_rtl import toolchain
-from darwinn_rtl.bench import PERIOD_NS
-from darwinn_rtl.dma.runs import (
-    HARNESS,
-    STALLED,
-    executables,
-    play,
-    recorded,
-    workload_design,
-)
+from darwinn_rtl.dma.player import WorkloadPlayer, workload_design
+from darwinn_rtl.dma.runs import HARNESS, STALLED, executables, recorded
 from darwinn_rtl.dma.timing import READ_QUEUES, DmaStep, DmaTiming
 from darwinn_rtl.dma.workload import Workload, stall_pattern
 from darwinn_rtl.dma.workload_check import predicted
-from darwinn_rtl.waves import kept_waves, write_save_file
+from darwinn_rtl.waves import write_save_file
 
-SCOPE = "workload"
+SCOPE = "harness"
 """Scope of the signals, in the RTL's dump and in the model's."""
+
+PERIOD_PS = 2
+"""Of the clock in both; only cycles count."""
 
 Interval = tuple[int, int]
 """First and last cycle of a stretch in which a bit is 1."""
+
+STREAMS = ("dma2core_instruction", "dma2input_activation", "dma2input_parameter")
+"""Read streams, in the order of the descriptors' tags."""
 
 SIGNALS = {
     "core2dma_descriptor_valid": 1,
     "dma2monitor_start_valid": 1,
     "dma2monitor_done_valid": READ_QUEUES + 2,
     "dma2interrupts_raise_valid": 1,
-    "stream_valid": READ_QUEUES,
+    **{f"{stream}_valid": 1 for stream in STREAMS},
     "m_axi_read.arvalid": 1,
     "m_axi_read.rvalid": 1,
     "m_axi_write.awvalid": 1,
@@ -77,7 +74,7 @@ def _bits(steps: Sequence[DmaStep], timing: DmaTiming) -> Iterator[tuple[str, in
     for tag, leaves in enumerate(timing.leaves):
         words = chain.from_iterable(burst.words for burst in timing.bursts if burst.tag == tag)
         for word, leave in zip(words, leaves, strict=True):
-            yield "stream_valid", tag, (word + 1, leave)
+            yield f"{STREAMS[tag]}_valid", 0, (word + 1, leave)
 
 
 def changes(steps: Sequence[DmaStep], timing: DmaTiming) -> Iterator[tuple[int, str, int]]:
@@ -106,19 +103,19 @@ def _scope_and_name(signal: str) -> tuple[str, str]:
     return scope, name
 
 
-def write_model(path: Path, workload: Workload, begun_ns: int) -> None:
-    """Write the model's waves of ``workload``, whose cycle 0 begins at ``begun_ns``."""
+def write_model(path: Path, workload: Workload, begun: int) -> None:
+    """Write the model's waves of ``workload``, whose cycle 0 begins at ``begun`` ps."""
     from vcd import VCDWriter
 
     timing = predicted(workload, HARNESS)
-    with path.open("w") as file, VCDWriter(file, timescale="1 ns", date="") as writer:
+    with path.open("w") as file, VCDWriter(file, timescale="1 ps", date="") as writer:
         variables = {
             name: writer.register_var(*_scope_and_name(name), "wire", size=width, init=0)
             for name, width in SIGNALS.items()
         }
         for cycle, name, value in changes(workload.steps(), timing):
-            writer.change(variables[name], begun_ns + PERIOD_NS * cycle, value)
-        writer.close(begun_ns + PERIOD_NS * (timing.cycles + 2))
+            writer.change(variables[name], begun + PERIOD_PS * cycle, value)
+        writer.close(begun + PERIOD_PS * (timing.cycles + 2))
     write_save_file(path, SCOPE)
 
 
@@ -126,12 +123,10 @@ def write_waves(workload: Workload, folder: Path, name: str, *, seed: int = 1) -
     """Perform ``workload`` with waves; return the RTL's dump and the model's."""
     folder.mkdir(parents=True, exist_ok=True)
     rtl, model = folder / f"{name}-rtl.fst", folder / f"{name}-model.vcd"
-    with tempfile.TemporaryDirectory() as work:
-        design = workload_design(waves=True)
-        result = play([workload], Path(work), seed=seed, design=design)[0]
-        shutil.move(kept_waves(Path(work), SCOPE, "play"), rtl)
-    write_save_file(rtl, SCOPE)
-    write_model(model, workload, result.begun_ns)
+    player = WorkloadPlayer(seed, workload_design(waves=True), waves=rtl)
+    result = player.perform(workload)
+    player.close()
+    write_model(model, workload, result.begun)
     return rtl, model
 
 

@@ -1,15 +1,13 @@
 """The DMA program of an executable as a workload for the harness, and its result.
 
 The scalar core of the model runs the executable and issues the descriptors. All data that it moves
-is recorded, so that the harness can move it again and be compared. A workload goes to the
-simulation as a file of arrays; its result comes back in the same form.
+is recorded, so that the harness can move it again and be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -34,10 +32,10 @@ from darwinn_rtl.dma.timing import Channel, DmaStep
 DESCRIPTORS = np.dtype(
     [("address", "<u8"), ("size", "<u4"), ("tag", "u1"), ("fence", "u1"), ("unused", "<u2")]
 )
-"""A descriptor as ``workload.cpp`` reads it."""
+"""A descriptor as ``harness_player.cpp`` reads it."""
 
 EVENTS = np.dtype([("cycle", "<u4"), ("kind", "<u4"), ("index", "<u4")])
-"""An entry of the log: the cycle since ``go``, what happened (below 16: completion event of that
+"""An entry of the log: the cycle since it began, what happened (below 16: completion event of that
 number; from 16 on: 16 + outcome of the beginning), and the descriptor's place in the order."""
 
 START = 16
@@ -89,34 +87,8 @@ class Workload:
     window: Window = DEFAULT_WINDOW
     burst_limit: int = 0
 
-    def save(self, path: Path) -> None:
-        """Write the workload as a file of arrays."""
-        _save(
-            path,
-            self.regions,
-            descriptors=self.table(),
-            output=np.frombuffer(self.output, np.uint8),
-            stalls=self.stalls,
-            settings=np.array([self.window.base, self.window.size, self.burst_limit], np.uint64),
-        )
-
-    @classmethod
-    def load(cls, path: Path) -> Workload:
-        """Read what ``save`` has written."""
-        with np.load(path) as arrays:
-            rows = arrays["descriptors"].tolist()
-            base, size, limit = arrays["settings"].tolist()
-            return cls(
-                [Descriptor(tag, place, bytes_, bool(f)) for place, bytes_, tag, f, _ in rows],
-                _regions(arrays),
-                arrays["output"].tobytes(),
-                arrays["stalls"],
-                Window(base, size),
-                limit,
-            )
-
     def table(self) -> NDArray[np.void]:
-        """The descriptors as ``workload.cpp`` reads them."""
+        """The descriptors as ``harness_player.cpp`` reads them."""
         rows = [(d.address, d.size, d.tag, d.fence, 0) for d in self.descriptors]
         return np.array(rows, DESCRIPTORS)
 
@@ -139,51 +111,20 @@ class WorkloadResult:
     """What is there after the run: host memory, the bytes of each read stream, the log.
 
     ``seconds`` is the processor time of the simulation, ``registers`` holds status and counts,
-    ``begun_ns`` is the time of the simulation at which cycle 0 began.
+    ``begun`` is the time in waves at which cycle 0 began.
     """
 
     regions: dict[int, bytes]
     streams: dict[DescriptorTag, bytes]
     events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENTS))
     seconds: float = 0.0
-    begun_ns: int = 0
+    begun: int = 0
     registers: dict[str, int] = field(default_factory=dict)
 
     @property
     def cycles(self) -> int:
         """The cycle of the last event, 0 without any."""
         return int(self.events["cycle"].max(initial=0))
-
-    def save(self, path: Path) -> None:
-        """Write the result as a file of arrays."""
-        streams = {
-            f"stream_{int(tag)}": np.frombuffer(data, np.uint8)
-            for tag, data in self.streams.items()
-        }
-        times = np.array([self.seconds, self.begun_ns])
-        _save(path, self.regions, events=self.events, times=times, **streams)
-
-    @classmethod
-    def load(cls, path: Path) -> WorkloadResult:
-        """Read what ``save`` has written."""
-        with np.load(path) as arrays:
-            streams = {tag: arrays[f"stream_{int(tag)}"].tobytes() for tag in READ_TAGS}
-            seconds, begun = arrays["times"].tolist()
-            return cls(_regions(arrays), streams, arrays["events"], seconds, int(begun))
-
-
-def _save(path: Path, regions: Mapping[int, bytes], **arrays: NDArray[np.generic]) -> None:
-    memory = {f"region_{start:x}": np.frombuffer(data, np.uint8) for start, data in regions.items()}
-    np.savez(path, allow_pickle=False, **memory, **arrays)
-
-
-def _regions(arrays: Mapping[str, NDArray[np.generic]]) -> dict[int, bytes]:
-    prefix = "region_"
-    return {
-        int(name.removeprefix(prefix), 16): arrays[name].tobytes()
-        for name in arrays
-        if name.startswith(prefix)
-    }
 
 
 def tag_of(transfer: Transfer) -> int:

@@ -1,6 +1,6 @@
-// registers: the handshakes of the host's port, its answers in order, what registers read as, and that no
-// event is lost. Of the registers that keep what is written one is followed, any one. The page table
-// is a small one.
+// registers, behind the pins of its port: the handshakes there, its answers in order, what registers
+// read as, and that no event is lost. Of the registers that keep what is written one is followed, any
+// one. The page table is a small one.
 
 module registers_proof
   import dma_pkg::*;
@@ -45,6 +45,9 @@ module registers_proof
   logic [3:0] host_status, host_control;
   logic instruction_queue_status, instruction_queue_control, fatal_error_status;
   logic fatal_error_control;
+  axi_read #(.DataBytes(RegisterBytes)) s_axil_read ();
+  axi_write #(.DataBytes(RegisterBytes)) s_axil_write ();
+  axi_lite s_axil (.*);
   registers #(.PageTableEntries(2)) port (.*);
   resets_first resets (.*);
 

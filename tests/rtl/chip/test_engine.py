@@ -206,13 +206,13 @@ def test_a_fault_of_the_rtl_is_a_mismatch(samples: Path, monkeypatch: pytest.Mon
 def test_a_wait_without_end_says_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pop whose bytes never come: the message has the fence, the unit and what went before."""
     player = rtl_chip()
-    from darwinn_rtl.chip import player as chip_player
+    from darwinn_rtl.player import RtlTimeout
 
-    monkeypatch.setattr(chip_player, "STANDSTILL", 3000)
+    monkeypatch.setattr("darwinn_rtl.player.STANDSTILL", 3000)
     player.reset()
     units = Walk((4, 1, 1), (1, 0, 0)).fields("PopInput", "buffer")
     player.hand_over("PopInput of chunk 0, pc 5", build([("PopInput", units | {"fifo": 1})]))
-    with pytest.raises(chip_player.RtlTimeout) as caught:
+    with pytest.raises(RtlTimeout) as caught:
         player.hand_over("ScalarFence of chunk 0, pc 7", build([("ScalarFence", {"wait_idle": 1})]))
     message = str(caught.value)
     assert "waited for ScalarFence of chunk 0, pc 7" in message

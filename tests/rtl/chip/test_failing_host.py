@@ -101,7 +101,7 @@ def hole_in(random: Random, request: Request, kind: TransferKind) -> range:
 def refuse_a_word(random: Random, kind: TransferKind) -> bool:
     """Run a program in whose host memory something of this kind has a hole: it fails exactly if a
     transfer meets the hole. Whether it did."""
-    from darwinn_rtl.chip.player import RtlFailure
+    from darwinn_rtl.player import RtlFailure
 
     chip().mend()
     case, (caching, inference) = Case(random), programs()

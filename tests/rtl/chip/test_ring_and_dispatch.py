@@ -285,7 +285,7 @@ def _passes(playing: Chip, fields: dict[str, Any]) -> bool:
 def _ends(wait: Callable[[], None]) -> bool:
     """Whether a wait ends, or nothing moves any more."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("darwinn_rtl.chip.player.STANDSTILL", SHORT)
+        patch.setattr("darwinn_rtl.player.STANDSTILL", SHORT)
         try:
             wait()
         except SimulationError:
@@ -633,44 +633,29 @@ COUNTS: dict[ScalarUnit, tuple[str, dict[str, Any], ScalarFlag]] = {
 """An instruction of each unit, which moves one unit and counts it."""
 
 
+@pytest.mark.parametrize(
+    "counted",
+    [pytest.param((1,) * 4, id="all"), pytest.param((1, 0, 0, 1, 1, 0, 1, 0), id="some")],
+)
 @pytest.mark.parametrize("unit", COUNTS, ids=lambda unit: unit.name)
-def test_a_scalar_fence_waits_for_all_instructions_of_a_unit(unit: ScalarUnit) -> None:
-    """As many as wait, of one element each, with what they need there at once."""
-    playing, count = Chip(), 4
-    name, fields, flag = COUNTS[unit]
-    host = np.arange(count * chip.PARAMETER_UNIT_BYTES, dtype=np.uint8)
-    playing.rtl.unmap_all()
-    playing.rtl.map(0, host.ctypes.data, host.size)
-    for tag in (DescriptorTag.PARAMETERS, DescriptorTag.INPUT):
-        playing.rtl.descriptor(tag, 1 << 63, host.size)
-    for row in range(count if unit is ScalarUnit.RING_OUTFEED else 0):
-        playing.infeed(row, OUTFEED)
-    playing.rtl.run(600)
-    for number in range(count):
-        _moves(playing, name, 1, number, **fields, **COUNTING)
-    playing.give("ScalarFence", {"wait_idle": 1 << unit})
-    assert int(playing.rtl.scalar_flags[flag]) == count
-
-
-@pytest.mark.parametrize("unit", COUNTS, ids=lambda unit: unit.name)
-def test_each_instruction_of_a_unit_counts_as_it_says(unit: ScalarUnit) -> None:
-    """One that counts before one that does not, and the other way round, each right behind the
-    other, with what they need there at once."""
-    counts = (1, 0, 0, 1, 1, 0, 1, 0)
+def test_a_scalar_fence_waits_for_all_instructions_of_a_unit(
+    unit: ScalarUnit, counted: tuple[int, ...]
+) -> None:
+    """As many as wait, of one element each, with what they need there at once; each counts if it
+    says so, whatever the one before it and the one behind it do."""
     playing, (name, fields, flag) = Chip(), COUNTS[unit]
-    host = np.arange(len(counts) * chip.PARAMETER_UNIT_BYTES, dtype=np.uint16).astype(np.uint8)
+    host = np.arange(len(counted) * chip.PARAMETER_UNIT_BYTES, dtype=np.uint16).astype(np.uint8)
     playing.rtl.unmap_all()
     playing.rtl.map(0, host.ctypes.data, host.size)
     for tag in (DescriptorTag.PARAMETERS, DescriptorTag.INPUT):
         playing.rtl.descriptor(tag, 1 << 63, host.size)
-    for row in range(len(counts) if unit is ScalarUnit.RING_OUTFEED else 0):
+    for row in range(len(counted) if unit is ScalarUnit.RING_OUTFEED else 0):
         playing.infeed(row, OUTFEED)
     playing.rtl.run(600)
-    for number, counted in enumerate(counts):
-        _moves(playing, name, 1, number, **fields, **(COUNTING if counted else {}))
+    for number, counts in enumerate(counted):
+        _moves(playing, name, 1, number, **fields, **(COUNTING if counts else {}))
     playing.give("ScalarFence", {"wait_idle": 1 << unit})
-    playing.rtl.run(2)
-    assert int(playing.rtl.scalar_flags[flag]) == sum(counts)
+    assert int(playing.rtl.scalar_flags[flag]) == sum(counted)
 
 
 def test_a_scalar_fence_waits_for_output_that_has_not_come() -> None:

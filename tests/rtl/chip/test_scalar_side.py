@@ -192,7 +192,7 @@ def test_fences_wait_and_load() -> None:
     # The fences of the tiles are forgotten: the next one waits for another.
     waits = build([("ScalarFence", tiles)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("darwinn_rtl.chip.player.STANDSTILL", 2500)
+        patch.setattr("darwinn_rtl.player.STANDSTILL", 2500)
         begin = both.rtl.cycle
         with contextlib.suppress(SimulationError):
             both.rtl.hand_over("ScalarFence", waits)

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from random import Random
-from typing import Any
-
 import cocotb
 import pyuvm
-from darwinn_rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Window
+from darwinn_rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome
 from darwinn_rtl.dma.environment import MAX_BURST, DmaEnvironment, DmaTest
 from darwinn_rtl.dma.programs import (
-    GUARD_BYTES,
-    MEMORY_BYTES,
     DescriptorProgram,
     Pressure,
     ProgramGenerator,
 )
 from darwinn_sim.isa.codes import DescriptorTag
+from descriptor_programs import WINDOW, program
 
-WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 HEAVY = Pressure(0.6, 0.6, 0.6, 0.2)
-
-
-def program(random: Random, descriptors: list[Descriptor], **others: Any) -> DescriptorProgram:
-    """A program of chosen descriptors, memory and output random."""
-    size = sum(d.size for d in descriptors if d.is_data and d.tag == DescriptorTag.OUTPUT)
-    return DescriptorProgram(
-        descriptors, WINDOW, random.randbytes(MEMORY_BYTES), random.randbytes(size), **others
-    )
 
 
 @pyuvm.test()

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from itertools import permutations, product
-from random import Random
-from typing import Any
 
 import cocotb
 import pyuvm
 from cocotb.triggers import RisingEdge
-from darwinn_rtl.dma.descriptor_model import Descriptor, Window
+from darwinn_rtl.dma.descriptor_model import Descriptor
 from darwinn_rtl.dma.environment import DmaEnvironment, DmaTest, IssueDescriptors
-from darwinn_rtl.dma.programs import GUARD_BYTES, MEMORY_BYTES, DescriptorProgram
 from darwinn_sim.host.registers import register
 from darwinn_sim.isa.codes import DescriptorTag
+from descriptor_programs import WINDOW, program
 
-WINDOW = Window(1 << 63, MEMORY_BYTES - GUARD_BYTES)
 QUEUE_LINE = 0x10
 FATAL = "fatal_err_int_status"
 INVALID = 1 << 9
-
-
-def program(random: Random, descriptors: list[Descriptor], **others: Any) -> DescriptorProgram:
-    """A program of chosen descriptors, memory and output random."""
-    size = sum(d.size for d in descriptors if d.is_data and d.tag == DescriptorTag.OUTPUT)
-    return DescriptorProgram(
-        descriptors, WINDOW, random.randbytes(MEMORY_BYTES), random.randbytes(size), **others
-    )
 
 
 def interrupt(number: int) -> Descriptor:

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from harness_runs import shared_simulation
+from harness_runs import names_of_tests, shared_simulation
 
-TESTS = (
-    "InterruptStorm",
-    "FatalErrorInterrupt",
-    "ResetInTransfer",
-    "Pause",
-    "InstructionQueue",
-    "StreamsAreIndependent",
-)
+TESTS = names_of_tests("dma_events_tests")
 
-failed = shared_simulation("dma_events_tests", TESTS)
+failed = shared_simulation("dma_events_tests")
 
 
 @pytest.mark.parametrize("test", TESTS)

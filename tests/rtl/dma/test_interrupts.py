@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from harness_runs import shared_simulation
+from harness_runs import names_of_tests, shared_simulation
 
-TESTS = (
-    "HostLines",
-    "ClearedMeanwhile",
-    "QueueMask",
-    "CountsBeyondAByte",
-    "ErrorDescriptor",
-    "ErrorsAtOnce",
-    "FirstError",
-    "DecodeErrors",
-    "LastErrorDescriptor",
-    "Heads",
-    "ByteStrobes",
-    "PausedBehindTheLastAnswer",
-)
+TESTS = names_of_tests("interrupts_tests")
 
-failed = shared_simulation("interrupts_tests", TESTS)
+failed = shared_simulation("interrupts_tests")
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -9,48 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness_runs import design, require_toolchain, run, shared_simulation
+from harness_runs import design, names_of_tests, require_toolchain, run, shared_simulation
 from nightly import nightly_seed, note
 
-TESTS = (
-    "RingOfChunks",
-    "QueueErrors",
-    "QueueStandsStill",
-    "ToldBehindTheBlock",
-    "StoppedUntilOff",
-    "LongRing",
-    "RingOverPages",
-    "ClearedMeanwhile",
-    "ToldOfAll",
-    "PausedBehindTheBlock",
-    "NothingWhilePaused",
-    "AnyTail",
-    "AnySize",
-    "AskedMeanwhile",
-    "AnyMoment",
-    "LastFault",
-    "AnyAddress",
-    "AnyWindow",
-    "OnTheBus",
-    "OffersNothing",
-    "PausedBehindTheRead",
-    "WithoutBlock",
-    "StoppedByEachError",
-    "OffAndOn",
-    "AnyPage",
-    "MappedMeanwhile",
-    "AnyReset",
-    "ReadsAhead",
-    "OutOfReach",
-    "AnyChunk",
-    "BadlyTurnedOn",
-    "BehindABadTail",
-    "AskedWhileFull",
-    "WordsBesideAddresses",
-)
+TESTS = names_of_tests("queue_tests")
 
-failed = shared_simulation("queue_tests", TESTS)
-failed_on_a_wide_bus = shared_simulation("queue_tests", TESTS, data_bytes=32)
+failed = shared_simulation("queue_tests")
+failed_on_a_wide_bus = shared_simulation("queue_tests", data_bytes=32)
 
 
 @pytest.mark.parametrize("test", TESTS)

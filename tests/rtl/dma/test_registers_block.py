@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from harness_runs import shared_simulation
+from harness_runs import names_of_tests, shared_simulation
 
-TESTS = (
-    "ResetValues",
-    "AccessRules",
-    "UnknownOffsets",
-    "PageTable",
-    "UnitStates",
-    "AnyHost",
-)
+TESTS = names_of_tests("registers_tests")
 
-failed = shared_simulation("registers_tests", TESTS)
+failed = shared_simulation("registers_tests")
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -17,7 +17,6 @@ from darwinn_testbench.report import Verdict
 from harness_runs import require_toolchain
 
 WORD_BYTES = 8
-PS_PER_NS = 1000
 
 
 def test_changes_of_a_read_and_an_interrupt() -> None:
@@ -26,9 +25,9 @@ def test_changes_of_a_read_and_an_interrupt() -> None:
 
     steps = [DmaStep(0, 0, 8), DmaStep(4)]
     found = list(changes(steps, predict(steps, output_bytes=0)))
-    assert [entry for entry in found if entry[1] == "stream_valid"] == [
-        (11, "stream_valid", 1),
-        (12, "stream_valid", 0),
+    assert [entry for entry in found if entry[1] == "dma2core_instruction_valid"] == [
+        (11, "dma2core_instruction_valid", 1),
+        (12, "dma2core_instruction_valid", 0),
     ]
     assert [entry for entry in found if entry[1] == "dma2monitor_done_valid"] == [
         (4, "dma2monitor_done_valid", 8),
@@ -44,23 +43,21 @@ def signals(path: Path) -> dict[str, Any]:
     return {variable.full_name: variable.signal for variable in Waveform(str(path)).all_vars()}
 
 
-def first_cycle(rtl: dict[str, Any], scope: str, period_ps: int) -> int:
-    """Time in ps at which cycle 0 begins in the RTL's dump."""
-    go, running, time = rtl[f"{scope}.go"], rtl[f"{scope}.running"], 0
-    # A register may hold anything before the first clock edge.
-    while not (go.value_at(time) and running.value_at(time)):
-        time += period_ps
-    return time
+def first_cycle(rtl: dict[str, Any], scope: str, period: int) -> int:
+    """Time at which cycle 0 ends in the RTL's dump: the first descriptor is offered in cycle 1."""
+    offered, time = rtl[f"{scope}.core2dma_descriptor_valid"], 0
+    while not offered.value_at(time):
+        time += period
+    return time - period
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2])
 def test_both_sides_are_equal(seed: int, tmp_path: Path) -> None:
     require_toolchain(waves=True)
-    from darwinn_rtl.bench import PERIOD_NS
     from darwinn_rtl.dma.programs import Pressure, ProgramGenerator
     from darwinn_rtl.dma.runs import HARNESS
-    from darwinn_rtl.dma.waves import SCOPE, SIGNALS, write_waves
+    from darwinn_rtl.dma.waves import PERIOD_PS, SCOPE, SIGNALS, write_waves
     from darwinn_rtl.dma.workload import workload_of
     from darwinn_rtl.dma.workload_check import predicted
 
@@ -69,13 +66,12 @@ def test_both_sides_are_equal(seed: int, tmp_path: Path) -> None:
     workload = workload_of(program, WORD_BYTES, seed)
     files = write_waves(workload, tmp_path, "program", seed=seed)
     rtl, model = map(signals, files)
-    period = PERIOD_NS * PS_PER_NS
-    begin = first_cycle(rtl, SCOPE, period)
+    begin = first_cycle(rtl, SCOPE, PERIOD_PS)
     for name in SIGNALS:
         full = f"{SCOPE}.{name}"
         for cycle in range(predicted(workload, HARNESS).cycles + 2):
-            time = begin + cycle * period
-            found = rtl[full].value_at(time), model[full].value_at(time // PS_PER_NS)
+            time = begin + cycle * PERIOD_PS
+            found = rtl[full].value_at(time), model[full].value_at(time)
             assert found[0] == found[1], f"{name} in cycle {cycle}: RTL and model {found}"
     for path in files:
         groups = path.with_suffix(".gtkw").read_text()
