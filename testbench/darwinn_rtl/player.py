@@ -21,8 +21,8 @@ from darwinn_rtl.line_coverage import keep_library_counts
 from darwinn_rtl.waves import kept_waves, unfinished, write_save_file
 
 STANDSTILL = 1 << 18
-"""A wait is given up after so many cycles in which nothing moves. No single instruction works
-nearly as long without a change of a flag, row, transfer or idle bit."""
+"""A wait is given up after so many cycles in which nothing moves, beside those in which a program
+can be at work without a change of a flag, row, transfer or idle bit (``Player.quiet``)."""
 
 _DONE, TIMED_OUT, _ASSERTION, _INTERRUPTED, _REFUSED_BY_BUS = range(5)
 
@@ -119,8 +119,11 @@ class Player:
     A design with waves writes them to ``waves``, an FST, with a file of groups beside it.
 
     All players of a process with the same design share host memory: :meth:`map` and
-    :meth:`unmap_all` are for all.
+    :meth:`unmap_all` are for all. ``quiet``: cycles in which a program can be at work and nothing
+    shows it.
     """
+
+    quiet: int = 0
 
     FUNCTIONS: ClassVar[Signatures] = {}
     """What the library exports besides the functions of every player."""
@@ -220,8 +223,13 @@ class Player:
 
     def _wait(self, function: str, *arguments: Any, awaited: str) -> None:
         """Call a function of the library that waits for something, with the bound of a wait."""
-        waited = getattr(self._library, function)(self._player, *arguments, STANDSTILL)
+        waited = getattr(self._library, function)(self._player, *arguments, self._bound)
         self._check(waited, awaited)
+
+    @property
+    def _bound(self) -> int:
+        """Cycles after which a wait is given up, if nothing has moved."""
+        return STANDSTILL + self.quiet
 
     def _check(self, outcome: int, awaited: str) -> None:
         if outcome == _INTERRUPTED:
@@ -233,7 +241,7 @@ class Player:
             raise RtlFailure(f"an assertion of the RTL failed at cycle {self.cycle}: {place}")
         if outcome == TIMED_OUT:
             lines = (
-                f"nothing has moved in the RTL for {STANDSTILL} cycles; waited for {awaited}",
+                f"nothing has moved in the RTL for {self._bound} cycles; waited for {awaited}",
                 *self._state(),
             )
             raise RtlTimeout("\n  ".join(lines))

@@ -69,7 +69,7 @@ class AgentPlayer:
         self._bench, self._registers, self._memory, self._core = bench, registers, memory, core
         self.on_reset: Callable[[], None] = lambda: None
         self.events: list[tuple[int, int]] = []
-        self.rows = 0
+        self.rows = self.quiet = 0
         words = ctypes.CDLL(None).simulation_scalar_memory
         words.restype = ctypes.POINTER(ctypes.c_uint32)
         self.scalar_memory: NDArray[np.uint32] = np.ctypeslib.as_array(

@@ -25,12 +25,16 @@ from darwinn_sim.kernel.state import Handover
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.machine.observer import Wanted
 from darwinn_sim.units import scalar_core
+from darwinn_sim.units.tensor_cells import INTERPOLATE
 
 from darwinn_rtl import toolchain
 from darwinn_rtl.build import Design, SimulationFailed
 from darwinn_rtl.chip import player
 from darwinn_rtl.chip.host import RtlHost
 from darwinn_rtl.chip.player import ChipPlayer
+
+_STALLED = 2
+"""Cycles that a cycle of a chip takes at the most on average, if it is held back at random."""
 
 _MESH = ("MeshSouth", "MeshWest", "MeshNorth", "MeshEast")
 
@@ -52,6 +56,7 @@ class RtlRun(ProgramRun):
         super().__init__(device, program, wanted, recognised=recognised)
         self._host = host
         self._player = host.player
+        self._player.quiet = quiet_cycles(program)
         self._begin = self._cycles = 0
         self._rows = self._player.rows
 
@@ -230,6 +235,15 @@ class RtlAccelerator(Accelerator):
     def preload_wide(self, tile: int, row: int, data: bytes) -> None:
         """Not available: memories of the RTL are filled by programs alone."""
         raise Unavailable("the RTL engine lets programs alone fill wide memory")
+
+
+def quiet_cycles(program: LoweredProgram) -> int:
+    """Cycles that one tensor instruction of a program can take without a change that shows from
+    outside: an iteration takes one, and that of an interpolation one for each four lanes."""
+    plan, opcodes = program.tables.tensor_plan, program.tables.tensor["opcode"]
+    cycles = np.where(opcodes == INTERPOLATE, chip.LANES // chip.WORD_BYTES, 1)
+    longest = int((plan.place["iterations"] * cycles).max(initial=0))
+    return _STALLED * longest
 
 
 def check_assumptions(program: LoweredProgram) -> None:

@@ -44,8 +44,11 @@ _STATUS_BLOCK = register("instruction_queue_control").field("status_block_enable
 class Player(Protocol):
     """A player of a chip in RTL: ``player.ChipPlayer``, or the agents of a pyuvm environment.
 
-    Every method may raise ``RtlTimeout`` and ``RtlFailure``.
+    Every method may raise ``RtlTimeout`` and ``RtlFailure``. ``quiet``: cycles in which a program
+    can be at work and nothing shows it.
     """
+
+    quiet: int
 
     def reset(self) -> None:
         """Reset the chip; memories keep their contents."""

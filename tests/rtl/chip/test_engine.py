@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from chip_runs import rtl_chip
+from darwinn_formats.darwinn import Executable
 from darwinn_rtl import toolchain
 from darwinn_rtl.build import RATIO_VARIABLE
 from darwinn_sim import timing
@@ -21,10 +22,12 @@ from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import sample
+from darwinn_testbench.compiler.assembler import Assembler, walk
+from darwinn_testbench.compiler.program import begin, end
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.report import Verdict
 from harness_runs import require_toolchain
-from stimulus import Walk
+from stimulus import Walk, nothing
 
 SMALL = ("gabor_64x64_7k_4o_2s", "bright_16x16", "looming_64x64_3x3", "keras_lstm_mnist_ptq")
 LARGER = (
@@ -260,3 +263,31 @@ def test_assumed_values_that_the_rtl_lacks_are_refused() -> None:
     ) as error:
         check_assumptions(lowered)
     assert (error.value.pc, error.value.field, error.value.value) == (1, "transpose", 1)
+
+
+def test_a_long_instruction_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sum of 2^14 products: nothing shows that it goes on, for longer than the bound."""
+    require_toolchain()
+    from darwinn_rtl.chip.engine import RtlAccelerator, quiet_cycles
+
+    monkeypatch.setattr("darwinn_rtl.player.STANDSTILL", 2048)
+    program = Assembler()
+    begin(program)
+    program.tile(
+        "TensorMac",
+        1,
+        nothing("TensorMac"),
+        walk("TensorMac", "narrow_read", 0, [(1, 0)]),
+        walk("TensorMac", "partial_sum", 0, [(1, 0)]),
+        walk("TensorMac", "narrow_write", 64, [(16, 4)]),
+        main_limit=[127, 127, 0, 0, 0, 0, 0, 0],
+        partial_sum_read=3,
+        block_lanes=63,
+        last_block_lanes=63,
+    )
+    end(program)
+    accelerator = RtlAccelerator()
+    executable = Executable(instruction_bitstreams=(program.chunk(),))
+    assert quiet_cycles(accelerator.load(executable)) >= 1 << 14
+    result = accelerator.run(executable, {})
+    assert result.statistics["rtl_cycles"] > 1 << 14
