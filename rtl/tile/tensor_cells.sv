@@ -80,17 +80,18 @@ module tensor_cells
         a2 * {24'b0, operands[23:16]} + a3 * {24'b0, operands[31:24]};
   endfunction
 
-  // One cell that takes the maximum or the sum of the values that `chosen` names.
+  // One cell that takes the maximum of the values that `chosen` names, or the sum of them without
+  // their zero point.
   function automatic logic [31:0] reduced_by(input logic [31:0] sum, input logic [31:0] operands,
                                              input logic is_wide, input logic [3:0] chosen,
-                                             input logic takes_maximum);
+                                             input logic takes_maximum, input logic [31:0] zero);
     /* verilator no_inline_task */
     logic [31:0] result, value;
     result = sum;
     for (int k = 0; k < 4; k++) begin
       value = is_wide ? {16'b0, operands[16*(k&1)+:16]} : {24'b0, operands[8*k+:8]};
       if (chosen[k]) begin
-        if (!takes_maximum) result = result + value;
+        if (!takes_maximum) result = result + value - zero;
         else if ($signed(value) > $signed(result)) result = value;
       end
     end
@@ -121,7 +122,8 @@ module tensor_cells
               activation[3]
             );
           end else if (!interpolates) begin
-            start = reduced_by(start, bytes, instruction.parameter_16bit, reduced, maximum);
+            start =
+                reduced_by(start, bytes, instruction.parameter_16bit, reduced, maximum, zero_point);
           end else if (tap_word == 4'(lane / 4)) begin
             start = start + {24'b0, activations[8*(lane%4)+:8]} * tap_weight;
           end

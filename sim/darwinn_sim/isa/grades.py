@@ -200,7 +200,7 @@ _MAXIMUM: Grades = {
 
 _SUM: Grades = {
     **_REDUCTION,
-    "parameter_16bit": (_assumed(_OFF, "values are bytes, as in TensorMax", rtl=True),),
+    "load_parameter_zero_point": (_assumed(_ON, "the zero point is that of the instruction"),),
     "mac_disable": (
         _refused_but(_PAIRS, _HALF, parameter_16bit=_ON),
         _assumed_but(_OFF, _PLANES),

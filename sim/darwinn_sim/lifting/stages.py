@@ -288,7 +288,8 @@ def _of_data(found: Found, members: Members, stored: bool) -> Stage:
         if parameters["opcode"] == MAXIMUM:
             return _by_lanes(found, members, stored, Made.MAXIMUM, taken, None, 0, width=width)
         weights = np.tile(256 ** np.arange(width), taken.shape[2] // width)
-        return _by_lanes(found, members, stored, Made.PRODUCTS, taken, weights[:, None], 0)
+        offset = -int(parameters["parameter_zero_point"]) * (taken.shape[2] // width)
+        return _by_lanes(found, members, stored, Made.PRODUCTS, taken, weights[:, None], offset)
     taken = planes_of(
         found.walked, found.iterations, which.ravel(), parameters, working(parameters)
     )

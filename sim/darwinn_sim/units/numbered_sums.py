@@ -454,6 +454,7 @@ def _reduce(
 ) -> None:
     n, t = core.numbering, tile.number
     planes = 2 if parameters.parameter_16bit else 1
+    zero = np.int64(parameters.parameter_zero_point)
     for i in range(len(granules)):
         for k in range(values_of(parameters, granules[i])):
             if not works(parameters, k):
@@ -467,8 +468,9 @@ def _reduce(
                     n.reach[t, lane] = max(n.reach[t, lane], _most(planes))
                     _take_value(n, t, lane, number)
                 elif known:
-                    n.constant[t, lane] += np.int64(number)
+                    n.constant[t, lane] += np.int64(number) - zero
                 else:
+                    n.constant[t, lane] -= zero
                     _add(n, t, lane, number, 1, _most(planes))
                     _has_bytes(n, t, lane, planes)
 

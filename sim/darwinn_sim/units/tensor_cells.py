@@ -196,7 +196,9 @@ def reduce(
     lanes: int,
     granules: NDArray[np.int16],
 ) -> None:
-    """Maximum or sum over the raw values that an iteration takes (:func:`values_of`)."""
+    """Maximum over the values that an iteration takes (:func:`values_of`), or sum over these minus
+    their zero point."""
+    zero = np.int32(parameters.parameter_zero_point)
     octets, sums = tile.wide.view(np.uint8), unit.accumulator
     is_wide = parameters.parameter_16bit != 0
     for i in range(len(granules)):
@@ -213,7 +215,7 @@ def reduce(
                 if parameters.opcode == MAXIMUM:
                     sums[lane] = max(sums[lane], value)
                 else:
-                    sums[lane] += value
+                    sums[lane] += value - zero
 
 
 @inner

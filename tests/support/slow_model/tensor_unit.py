@@ -150,7 +150,8 @@ def _terms(
     wide = fields["parameter_16bit"]
     if operation != MAC:
         made = [k for k in working(fields, wide) if granule % 4 == 0 or k == 0]
-        return [_parameter(tile, granule + (1 + wide) * k, lane, wide) for k in made]
+        zero = 0 if operation == MAXIMUM else fields["parameter_zero_point"]
+        return [_parameter(tile, granule + (1 + wide) * k, lane, wide) - zero for k in made]
     zero = fields["parameter_zero_point"]
     if fields["load_parameter_zero_point"]:
         zero = int.from_bytes(tile.row(zero_row)[lane], "little", signed=True)
