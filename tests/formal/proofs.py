@@ -251,7 +251,7 @@ _TILE_QUEUE = (
     ),
     Property(
         "assert_loads",
-        "it loads the flags it names, and tells the scalar core if it says so",
+        "it loads the flags it names, and reports to the scalar core if its instruction says so",
         Edit("tile_fence.sv", "count_valid = passed && «instruction.increment»", "1'b1"),
     ),
 )
@@ -278,7 +278,7 @@ _SCALAR_FENCE = (
     ),
     Property(
         "assert_goes",
-        "it waits for nothing else",
+        "it waits for no other event",
         Edit(
             "scalar_fence.sv",
             "core2fence_instruction_ready = «reached»",

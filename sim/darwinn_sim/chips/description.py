@@ -26,9 +26,9 @@ MOST_TILES: Final = 16
 """Tiles that instructions can name: a set of tiles has a bit for each."""
 
 _TILES = f"sets of tiles in instructions have {MOST_TILES} bits"
-_LANE = "the instruction set counts lanes and words of a row with 6 bits, from 64 down"
+_LANE = "fields of instructions for lanes, and for words of a row, have 6 bits: at most 64"
 _UNIT = "the base and the limits of instructions count units of this size"
-_MAP = "the fields of instructions have places for as many"
+_MAP = "the fields of instructions have room for exactly this number"
 
 
 def _size(
@@ -114,7 +114,7 @@ class ChipDescription(Description):
             "unit",
             64,
             1 << 15,
-            "units of the activation buffer, a ring",
+            "units of the activation buffer, which is circular",
             "instructions have 15 bits for a unit, and pops wrap at a power of two",
             power_of_two=True,
         ),
@@ -126,9 +126,8 @@ class ChipDescription(Description):
             "unit",
             64,
             1 << 14,
-            "units of the parameter buffer, a ring",
-            "flags count units with 16 bits, of which the sign is one, and pops wrap at a power "
-            "of two",
+            "units of the parameter buffer, which is circular",
+            "flags count units with 16 bits including a sign, and pops wrap at a power of two",
             power_of_two=True,
         ),
     ]
@@ -169,7 +168,7 @@ class ChipDescription(Description):
     ring_bytes_per_cycle: Annotated[Quantity, Rule("B/cycle", 1, 256, "rate of the ring bus")]
     ring_row_cycles: Annotated[Quantity, Rule("cycle", 1, 1 << 16, "minimum time of a row")]
     ring_sender_waits: Annotated[
-        Quantity, Rule("flag", 0, 1, "1: a row holds its sender until it arrives")
+        Quantity, Rule("flag", 0, 1, "1: a sender waits until its row has arrived")
     ]
     narrow_to_wide_words_per_cycle: Annotated[
         Quantity, Rule("word/cycle", 1, 64, "rate of narrow-to-wide")
@@ -200,7 +199,7 @@ class ChipDescription(Description):
         Quantity, Rule("cycle", 0, 1 << 16, "from an instruction to its first element, in a tile")
     ]
     scalar_unit_start: Annotated[
-        Quantity, Rule("cycle", 0, 1 << 16, "the same of the units beside the scalar core")
+        Quantity, Rule("cycle", 0, 1 << 16, "the same for the units beside the scalar core")
     ]
     read_cycles: Annotated[
         Quantity, Rule("cycle", 0, 1 << 16, "from a descriptor to its first bytes")
@@ -240,7 +239,7 @@ class ChipDescription(Description):
             "flag",
             0,
             1,
-            "0: one queue for everything that comes in; 1: one each for instructions, parameters "
+            "0: one queue for all transfers to the chip; 1: one each for instructions, parameters "
             "and activations",
         ),
     ]

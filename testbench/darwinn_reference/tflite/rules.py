@@ -225,7 +225,7 @@ RULES: Mapping[str, Rule] = {
         resize.resize_bilinear,
         Terms.WEIGHTS,
         ("deeplab",),
-        forms="steps that are no multiple of 1/128 pixel are rounded as the program's are",
+        forms="a step that is no multiple of 1/128 pixel is rounded to that of the program",
     ),
     "RESIZE_NEAREST_NEIGHBOR": Rule(
         resize.resize_nearest_neighbor,
@@ -262,7 +262,7 @@ RULES: Mapping[str, Rule] = {
     "SUM": Rule(
         reductions.total,
         Terms.WEIGHTS,
-        assumption="one output stage after the whole sum, as of MEAN",
+        assumption="one output stage after the whole sum, as in MEAN",
         roundings=(REQUANTISATION,),
     ),
     "TANH": Rule(partial(operators.by_value, function="tanh"), Terms.LOOKUP, ("keras_lstm",)),
@@ -271,7 +271,7 @@ RULES: Mapping[str, Rule] = {
     "TRANSPOSE_CONV": Rule(
         layers.transpose_conv,
         Terms.WEIGHTS,
-        assumption="one output stage after the whole sum, as of CONV_2D",
+        assumption="one output stage after the whole sum, as in CONV_2D",
         roundings=_PRODUCTS,
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Rule(
