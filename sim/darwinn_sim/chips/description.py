@@ -26,7 +26,7 @@ MOST_TILES: Final = 16
 """Tiles that instructions can name: a set of tiles has a bit for each."""
 
 _TILES = f"sets of tiles in instructions have {MOST_TILES} bits"
-_LANE = "fields of instructions for lanes, and for words of a row, have 6 bits: at most 64"
+_LANE = "the 6-bit fields of instructions for lanes and words of a row are made for 64"
 _UNIT = "the base and the limits of instructions count units of this size"
 _MAP = "the fields of instructions have room for exactly this number"
 

@@ -40,7 +40,7 @@ def with_values(folder: Path, base: str = "harness", /, **values: object) -> Pat
     [
         ({"grid_rows": 64}, "grid_rows", "not within 1 to 16: sets of tiles in instructions have"),
         ({"grid_columns": 5}, "grid_columns", "4 x 5 tiles: sets of tiles in instructions have 16"),
-        ({"lanes": 32}, "lanes", "32 is not 64, as on every chip: the instruction set counts"),
+        ({"lanes": 32}, "lanes", "32 is not 64, as on every chip: the 6-bit fields of"),
         ({"narrow_bytes": 65_538}, "narrow_bytes", "not a multiple of 4: instructions have 18"),
         ({"activation_units": 96}, "activation_units", "not a power of two: instructions have 15"),
         ({"wide_rows": 8192}, "wide_rows", "not within 64 to 4096: instructions have 14 bits"),
