@@ -140,14 +140,21 @@ def extreme(call: Call, choose: np.ufunc) -> AnyArray:
 
 
 def squared_difference(call: Call) -> AnyArray:
-    """SQUARED_DIFFERENCE: the exact difference of SUB, squared, and one output stage."""
+    """SQUARED_DIFFERENCE: the exact difference of SUB, and a table that is a parabola.
+
+    The chip squares in float32, as the polynomial of the table does: y * (y / s_out), where y is
+    the difference as a real number. Seen in a public transformer.
+    """
     left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     first, second, _ = addition_weights(left.scale, right.scale, call.output)
     difference = first * left.centred() - second * right.centred()
-    unit = left.scale / np.float32(first)
-    factor = conversion_factor(unit, call.output, np.atleast_1d(unit))
-    return call.finish(difference * difference, factor, activation="NONE")
+    unit = left.scale / np.float32(first) if first else right.scale / np.float32(second)
+    real = difference.astype(np.float32) * unit
+    squared = np.rint(reciprocal(call.output.scale[0]) * real * real)
+    limits = np.iinfo(call.output.dtype)
+    found: AnyArray = np.clip(squared + call.output.zero_point[0], limits.min, limits.max)
+    return found.astype(call.output.dtype)
 
 
 def l2_normalization(call: Call) -> AnyArray:

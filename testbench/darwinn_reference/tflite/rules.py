@@ -248,7 +248,7 @@ RULES: Mapping[str, Rule] = {
     "SQUARED_DIFFERENCE": Rule(
         operators.squared_difference,
         Terms.NONE,
-        assumption="the exact difference is squared, rounded once",
+        assumption="the exact difference is squared by the polynomial of a table",
     ),
     "SQUEEZE": _moves(moves.reshape),
     "STRIDED_SLICE": _moves(moves.strided_slice),

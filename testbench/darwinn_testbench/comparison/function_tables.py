@@ -237,9 +237,13 @@ class _Fit(NamedTuple):
 _NONE = _Fit(0, -np.inf, "", np.zeros(0))
 
 
+_NO_BOUND = 2.0**64
+"""No argument is as large: a piece that begins there is never used."""
+
+
 def _pieces(table: CoefficientTable) -> NDArray[np.float32]:
     """Arguments of each piece of a table: shape (pieces, _PER_PIECE)."""
-    bounds: NDArray[np.float32] = table.lower_bounds[np.isfinite(table.lower_bounds)]
+    bounds: NDArray[np.float32] = table.lower_bounds[np.abs(table.lower_bounds) < _NO_BOUND]
     low, high = (1.0, 4.0) if table.range_reduction else (table.low, table.high)
     # Without a clip: as far as there are bounds.
     first, last = np.clip([low, high], *_BEYOND * np.abs(bounds).max(initial=1))

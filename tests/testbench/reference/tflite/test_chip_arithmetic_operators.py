@@ -313,9 +313,11 @@ def test_sums_and_squared_differences(
     output = tensor(2, (2, 5), "i1", out, 4)
     tensors = [tensor(k, (2, 5), "i1", scale, zero_point) for k in range(2)]
     found = compute(single("SQUARED_DIFFERENCE", [*tensors, output], (0, 1), (2,)), values, others)
-    squares = (values.astype(int) - others.astype(int)) ** 2
-    factor = slow_factor(scale, scale, output)
-    expected = [slow_output(int(each), factor, output) for each in squares.reshape(-1)]
+    expected = []
+    for one, other in zip(values.reshape(-1).tolist(), others.reshape(-1).tolist(), strict=True):
+        real = f32(f32(one - other) * f32(scale))
+        squared = f32(f32(f32(f32(1) / f32(out)) * real) * real)
+        expected.append(min(round(float(squared)) + 4, 127))
     assert found.reshape(-1).tolist() == expected
 
 
