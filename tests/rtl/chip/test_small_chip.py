@@ -14,6 +14,7 @@ SOONER = {"dense": 0, "convolution": 6}
 bursts, of which the model sends the second after the answer to the first (docs/timing.md)."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("network", SOONER)
 def test_samples_run_on_four_tiles(tmp_path: Path, network: str) -> None:
     """The RTL has a grid of 2 x 2 on a torus, and the memories of the description."""

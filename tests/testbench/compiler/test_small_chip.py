@@ -48,6 +48,7 @@ def test_networks_give_the_bytes_of_beagle(
     assert len(found) == 3 and found == expected
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("network", NETWORKS)
 def test_the_event_model_gives_the_same_cycles_each_time(small: Path, network: str) -> None:
     file = small / f"{network}_edgetpu.tflite"
