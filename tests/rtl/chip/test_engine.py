@@ -276,11 +276,10 @@ def test_a_long_instruction_is_no_standstill(monkeypatch: pytest.MonkeyPatch) ->
     program.tile(
         "TensorMac",
         1,
-        nothing("TensorMac"),
+        nothing("TensorMac") | {"main_limit": [127, 127, 0, 0, 0, 0, 0, 0]},
         walk("TensorMac", "narrow_read", 0, [(1, 0)]),
         walk("TensorMac", "partial_sum", 0, [(1, 0)]),
         walk("TensorMac", "narrow_write", 64, [(16, 4)]),
-        main_limit=[127, 127, 0, 0, 0, 0, 0, 0],
         partial_sum_read=3,
         block_lanes=63,
         last_block_lanes=63,
