@@ -1,0 +1,237 @@
+"""From a model to an executable: all stages, and how much of the network goes to the chip.
+
+The chip gets one piece of the network. An operator that has no mapping, or does not fit, stays on
+the CPU, and so does everything that depends on it; the stages then run again on what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from darwinn_formats import tflite
+from darwinn_formats.darwinn import Executable, Package
+from darwinn_reference.tflite.graph import ABSENT, Network, Operator, network
+
+from darwinn_testbench.compiler.assembler import Assembler
+from darwinn_testbench.compiler.program import begin, end
+from darwinn_testbench.compiler.stages.executable import (
+    executable_of,
+    package_of,
+    with_custom_operator,
+)
+from darwinn_testbench.compiler.stages.host import input_phases, output_phase
+from darwinn_testbench.compiler.stages.importer import Importer, StaysError
+from darwinn_testbench.compiler.stages.mapping import (
+    TooLargeError,
+    phases_of,
+    scratch_bytes,
+    spread_phases,
+)
+from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph, Port
+from darwinn_testbench.compiler.stages.phases import Areas, Phase
+from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement, place
+from darwinn_testbench.compiler.stages.schedule import parameters_of, write_phases
+
+
+@dataclass(frozen=True)
+class Fate:
+    """Where an operator of the network runs: on the chip if ``reason`` is empty.
+
+    ``behind`` is the number of the operator that ended the chip's piece before it.
+    """
+
+    number: int
+    name: str
+    reason: str = ""
+    behind: int | None = None
+
+    @property
+    def on_chip(self) -> bool:
+        """Whether the chip runs it."""
+        return not self.reason
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """What came out: the file, and what it is made of.
+
+    ``data`` is empty if nothing goes to the chip, and so are the others but ``fates``.
+    """
+
+    fates: tuple[Fate, ...]
+    data: bytes = b""
+    package: Package | None = None
+    executable: Executable | None = None
+    graph: IntegerGraph | None = None
+    placement: Placement | None = None
+    phases: tuple[Phase, ...] = field(default=())
+
+
+def build(model: tflite.Model, name: str, stays: Mapping[int, str] | None = None) -> Built:
+    """Compile a model.
+
+    Args:
+        model: the model before compilation.
+        name: of the executable.
+        stays: operators that are to stay on the CPU, by number, and why.
+
+    Raises:
+        ModelError: it is of a kind of which no network is made.
+    """
+    source = network(model, name)
+    kept = dict(stays or {})
+    while True:
+        fates, graph = _partition(source, kept)
+        if graph is None:
+            return Built(fates)
+        try:
+            return _built(model, name, fates, graph)
+        except _StaysHere as found:
+            kept[found.number] = found.reason
+
+
+class _StaysHere(Exception):
+    """An operator turned out not to fit."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(reason)
+        self.number, self.reason = number, reason
+
+
+def _built(
+    model: tflite.Model, name: str, fates: tuple[Fate, ...], graph: IntegerGraph
+) -> Built:
+    areas = Areas()
+    needs = {each.number: scratch_bytes(each, areas) for each in graph.operations}
+    try:
+        placement = place(graph, {number: size for number, size in needs.items() if size})
+    except DoesNotFitError as reason:
+        raise _StaysHere(graph.operations[reason.operation].number, str(reason)) from None
+    inputs = [phase for port in graph.inputs for phase in input_phases(port, placement, areas)]
+    first = [phase for phase in inputs if not phase.load]
+    phases = [phase for phase in inputs if phase.load]
+    for port in graph.inputs:
+        phases += spread_phases(-1, port.image.index, placement, areas)
+    for operation in graph.operations:
+        try:
+            phases += phases_of(operation, placement, areas)
+        except TooLargeError as reason:
+            raise _StaysHere(operation.number, str(reason)) from None
+    phases += [output_phase(port, placement) for port in graph.outputs]
+    program = Assembler()
+    begin(program)
+    write_phases(program, first, phases)
+    end(program)
+    executable = executable_of(name, graph, placement, program, parameters_of(phases))
+    package = package_of(executable)
+    on_chip = frozenset(each.number for each in fates if each.on_chip)
+    return Built(
+        fates,
+        with_custom_operator(model, graph, package, on_chip),
+        package,
+        executable,
+        graph,
+        placement,
+        (*first, *phases),
+    )
+
+
+# --- partition ----------------------------------------------------------------------------------
+
+
+def _partition(
+    source: Network, stays: Mapping[int, str]
+) -> tuple[tuple[Fate, ...], IntegerGraph | None]:
+    """Where each operator runs, and the graph of those on the chip."""
+    kept = dict(stays)
+    while True:
+        fates, importer, operations = _walk(source, kept)
+        chip = {each.number for each in fates if each.on_chip}
+        odd = _odd_view(source, importer, chip)
+        if odd is None:
+            break
+        kept[odd] = "a result in another shape that leaves the chip"
+    if not operations:
+        return fates, None
+    outputs = _outputs(source, chip)
+    inputs = _inputs(source, chip)
+    return fates, IntegerGraph(
+        tuple(operations),
+        tuple(_port(source, importer, index) for index in inputs),
+        tuple(_port(source, importer, index) for index in outputs),
+    )
+
+
+def _walk(
+    source: Network, stays: Mapping[int, str]
+) -> tuple[tuple[Fate, ...], Importer, list[AnyOperation]]:
+    importer = Importer(source)
+    fates: list[Fate] = []
+    operations: list[AnyOperation] = []
+    made: set[int] = set()
+    behind: dict[int, int] = {}
+    for operator in source.operators:
+        number, name = operator.index, operator.name
+        ender = next((behind[k] for k in operator.inputs if k in behind), None)
+        if ender is not None:
+            blocker = source.operators[ender]
+            fates.append(Fate(number, name, f"behind {ender} {blocker.name}", ender))
+            behind.update(dict.fromkeys(operator.outputs, ender))
+            continue
+        try:
+            if number in stays:
+                raise StaysError(stays[number])
+            operation = importer.take(operator)
+        except StaysError as reason:
+            fates.append(Fate(number, name, str(reason)))
+            if not made.isdisjoint(operator.inputs):
+                behind.update(dict.fromkeys(operator.outputs, number))
+            continue
+        fates.append(Fate(number, name))
+        made.update(operator.outputs)
+        if operation is not None:
+            operations.append(operation)
+    return tuple(fates), importer, operations
+
+
+def _data(source: Network, operator: Operator) -> list[int]:
+    """Inputs that are computed."""
+    return [
+        index
+        for index in operator.inputs
+        if index != ABSENT and source.tensors[index].constant is None
+    ]
+
+
+def _made(source: Network, chip: set[int]) -> set[int]:
+    return {index for number in chip for index in source.operators[number].outputs}
+
+
+def _inputs(source: Network, chip: set[int]) -> list[int]:
+    made = _made(source, chip)
+    needed = [index for number in sorted(chip) for index in _data(source, source.operators[number])]
+    return list(dict.fromkeys(index for index in needed if index not in made))
+
+
+def _outputs(source: Network, chip: set[int]) -> list[int]:
+    made = _made(source, chip)
+    wanted = set(source.outputs)
+    for operator in source.operators:
+        if operator.index not in chip:
+            wanted.update(operator.inputs)
+    return sorted(made & wanted)
+
+
+def _odd_view(source: Network, importer: Importer, chip: set[int]) -> int | None:
+    """An operator on the chip that changes nothing but the shape of what leaves the chip."""
+    for index in _outputs(source, chip):
+        image = importer.image(index)
+        if image.index != index and not image.is_vector:
+            return next(k for k in chip if index in source.operators[k].outputs)
+    return None
+
+
+def _port(source: Network, importer: Importer, index: int) -> Port:
+    tensor = source.tensors[index]
+    return Port(index, tensor.name, tensor.shape, importer.image(index))

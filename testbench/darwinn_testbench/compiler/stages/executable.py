@@ -1,0 +1,200 @@
+"""Layers, executable and package of a placed graph, and the model with the custom operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from darwinn_formats import darwinn, flatbuffer, tflite
+from darwinn_formats.darwinn import (
+    DataType,
+    Executable,
+    ExecutableType,
+    InputLayer,
+    Layer,
+    NumericsConstants,
+    OutputLayer,
+    OutputLayout,
+    Package,
+)
+from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
+from darwinn_formats.tflite import BuiltinOperator
+from darwinn_sim import chip
+
+from darwinn_testbench.compiler.assembler import Assembler
+from darwinn_testbench.compiler.package import CHIP, RUNTIME_VERSION, box, custom_options
+from darwinn_testbench.compiler.stages.host import input_bytes, output_shares, share_bytes
+from darwinn_testbench.compiler.stages.operations import IntegerGraph, Port
+from darwinn_testbench.compiler.stages.placement import Placement
+from darwinn_testbench.compiler.stages.storage import Spread, length
+
+COMPILER = "darwinn-testbench compile"
+
+
+def executable_of(
+    name: str, graph: IntegerGraph, placement: Placement, program: Assembler, parameters: bytes
+) -> Executable:
+    """The executable of a program."""
+    return Executable(
+        name=name,
+        batch_size=1,
+        chip=CHIP,
+        type=ExecutableType.STAND_ALONE,
+        instruction_bitstreams=program.chunks(),
+        dma_hints=program.hints(),
+        parameters=parameters,
+        input_layers=tuple(_input_layer(port) for port in graph.inputs),
+        output_layers=tuple(_output_layer(port, placement) for port in graph.outputs),
+        used_narrow_memory_bytes_per_tile=placement.narrow_bytes,
+    )
+
+
+def package_of(executable: Executable) -> Package:
+    """The package of an executable."""
+    return Package.of(
+        executable, min_runtime_version=RUNTIME_VERSION, compiler_version=COMPILER
+    )
+
+
+def _numerics(port: Port) -> NumericsConstants:
+    return NumericsConstants(port.image.zero_point, float(port.image.scale))
+
+
+def _type(port: Port) -> DataType:
+    return DataType.SIGNED_FIXED_POINT8 if port.image.signed else DataType.FIXED_POINT8
+
+
+def _input_layer(port: Port) -> Layer:
+    image = port.image
+    return Layer(
+        port.name,
+        input_bytes(port),
+        image.height,
+        image.width,
+        image.channels,
+        _numerics(port),
+        _type(port),
+        InputLayer(),
+    )
+
+
+def _output_layer(port: Port, placement: Placement) -> Layer:
+    image = port.image
+    return Layer(
+        port.name,
+        sum(map(share_bytes, output_shares(port, placement))),
+        image.height,
+        image.width,
+        image.channels,
+        _numerics(port),
+        _type(port),
+        OutputLayer(_layout(port, placement)),
+        shape=box(*((0, size) for size in port.shape)),
+    )
+
+
+def _layout(port: Port, placement: Placement) -> OutputLayout:
+    """Where the pixels of an output are in what the tiles send one after another."""
+    storage, pitch = placement.of(port.image), port.image.pitch
+    shares = output_shares(port, placement)
+    sent = {share.tile: share_bytes(share) for share in shares}
+    order = [sent.get(tile, 0) for tile in range(chip.TILES)]
+    rows = [_place(storage.rows, y) for y in range(port.image.height)]
+    columns = [_place(storage.columns, x) for x in range(port.image.width)]
+    return OutputLayout(
+        y_coordinate_to_linear_tile_id_map=tuple(chip.GRID * place for place, _ in rows),
+        x_coordinate_to_linear_tile_id_map=tuple(place for place, _ in columns),
+        linearized_tile_byte_offset=tuple(sum(order[:tile]) for tile in range(chip.TILES)),
+        x_coordinate_to_local_byte_offset=tuple(offset * pitch for _, offset in columns),
+        y_coordinate_to_local_y_offset=tuple(offset for _, offset in rows),
+        x_coordinate_to_local_y_row_size=tuple(
+            length(storage.columns.own[place]) * pitch for place, _ in columns
+        ),
+    )
+
+
+def _place(spread: Spread, index: int) -> tuple[int, int]:
+    """Place of the grid that has an element, and its number there."""
+    for place, (first, end) in enumerate(spread.own):
+        if first <= index < end:
+            return place, index - first
+    raise AssertionError(f"element {index} of {spread.size} has no place")
+
+
+# --- the model ----------------------------------------------------------------------------------
+
+
+def with_custom_operator(
+    model: tflite.Model, graph: IntegerGraph, package: Package, on_chip: frozenset[int]
+) -> bytes:
+    """The model whose operators ``on_chip`` have become one custom operator.
+
+    Tensors and buffers that nothing uses any more are left out.
+    """
+    source = model.subgraphs[0]
+    inputs = tuple(port.index for port in graph.inputs)
+    outputs = tuple(port.index for port in graph.outputs)
+    code = tflite.OperatorCode(
+        int(BuiltinOperator.CUSTOM), CUSTOM_OPERATOR, 1, int(BuiltinOperator.CUSTOM)
+    )
+    options = flatbuffer.Span(memoryview(custom_options(darwinn.dump(package))))
+    custom = tflite.Operator(len(model.operator_codes), inputs, outputs, custom_options=options)
+    before, after = _around(source, on_chip, set(outputs))
+    operators = [source.operators[k] for k in before]
+    operators += [custom, *(source.operators[k] for k in after)]
+    used = {k for each in operators for k in (*each.inputs, *each.outputs) if k >= 0}
+    used |= {*source.inputs, *source.outputs}
+    kept = sorted(used)
+    new = {old: number for number, old in enumerate(kept)} | {-1: -1}
+    buffers = [tflite.Buffer(memoryview(b""))]
+    tensors = []
+    for index in kept:
+        tensor = source.tensors[index]
+        data = model.buffers[tensor.buffer]
+        if len(data.data):
+            buffers.append(data)
+        place = len(buffers) - 1 if len(data.data) else 0
+        tensors.append(replace(tensor, buffer=place))
+    codes = (*model.operator_codes, code)
+    in_use = sorted({each.opcode_index for each in operators})
+    new_code = {old: number for number, old in enumerate(in_use)}
+    graph_out = replace(
+        source,
+        tensors=tuple(tensors),
+        inputs=tuple(new[k] for k in source.inputs),
+        outputs=tuple(new[k] for k in source.outputs),
+        operators=tuple(
+            replace(
+                each,
+                opcode_index=new_code[each.opcode_index],
+                inputs=tuple(new[k] for k in each.inputs),
+                outputs=tuple(new[k] for k in each.outputs),
+            )
+            for each in operators
+        ),
+    )
+    return flatbuffer.write(
+        tflite.Model(
+            model.version,
+            tuple(codes[k] for k in in_use),
+            (graph_out,),
+            model.description,
+            tuple(buffers),
+        )
+    )
+
+
+def _around(
+    source: tflite.SubGraph, on_chip: frozenset[int], outputs: set[int]
+) -> tuple[list[int], list[int]]:
+    """Operators of the CPU that do not need the chip's outputs, and those that do."""
+    behind = set(outputs)
+    before, after = [], []
+    for number, operator in enumerate(source.operators):
+        if number in on_chip:
+            continue
+        if behind.isdisjoint(operator.inputs):
+            before.append(number)
+        else:
+            after.append(number)
+            behind.update(operator.outputs)
+    return before, after

@@ -1,0 +1,384 @@
+"""From a quantised TensorFlow Lite network to operations in integers.
+
+What an operator has to be for the chip is checked here, operator by operator: each function of the
+table makes the operation of one operator, or says why it cannot (``StaysError``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from darwinn_reference.tflite.factors import (
+    addition_weights,
+    averaging_factor,
+    conversion_factor,
+)
+from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
+from darwinn_reference.tflite.layers import Axis, window_axes
+from darwinn_reference.tflite.output_stage import NotComputableError, clip_bounds
+from numpy.typing import NDArray
+
+from darwinn_testbench.compiler.parameters import SIGN_OFFSET
+from darwinn_testbench.compiler.stages.operations import (
+    UNIT,
+    AnyOperation,
+    Channelwise,
+    Convolution,
+    Image,
+    Joined,
+    OutputStage,
+    Reach,
+    WeightedSum,
+)
+
+_IMAGE_RANK = 4
+
+
+class StaysError(Exception):
+    """Why an operator stays on the CPU, in a few words."""
+
+
+class Importer:
+    """Makes operations of the operators of a network, in their order.
+
+    An operator that only gives its bytes another shape makes none: its result is the same image.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._images: dict[int, Image] = {}
+
+    def image(self, index: int) -> Image:
+        """The image of a tensor.
+
+        Raises:
+            StaysError: it is no image of bytes with one scale.
+        """
+        if index not in self._images:
+            self._images[index] = _image(self.network.tensors[index])
+        return self._images[index]
+
+    def take(self, operator: Operator) -> AnyOperation | None:
+        """The operation of an operator; None if it only changes a shape.
+
+        Raises:
+            StaysError: it has none, and why.
+        """
+        make = _OPERATORS.get(operator.name)
+        if make is None or operator.custom:
+            raise StaysError("not supported")
+        if operator.unread_options:
+            raise StaysError(f"options {operator.unread_options} are not read")
+        try:
+            return make(self, operator)
+        except NotComputableError as reason:
+            raise StaysError(str(reason)) from None
+
+    def alias(self, operator: Operator) -> None:
+        """Let the result of an operator be the image that it reads.
+
+        Raises:
+            StaysError: the result is other bytes, or another image that is more than a vector.
+        """
+        source = self.image(operator.inputs[0])
+        target = self.network.tensors[operator.outputs[0]]
+        result = _image(target)
+        if (source.scale, source.zero_point) != (result.scale, result.zero_point):
+            raise StaysError("another quantisation of the same bytes")
+        self._images[target.index] = source
+
+    def tensor(self, operator: Operator, place: int) -> NetworkTensor:
+        """An input of an operator."""
+        return self.network.tensors[operator.inputs[place]]
+
+    def result(self, operator: Operator) -> tuple[NetworkTensor, Image]:
+        """The output of an operator, as tensor and as image."""
+        index = operator.outputs[0]
+        return self.network.tensors[index], self.image(index)
+
+    def source(self, operator: Operator, place: int = 0) -> Image:
+        """An input that is computed, as the image that its shape says."""
+        tensor = self.tensor(operator, place)
+        if tensor.constant is not None:
+            raise StaysError("a constant operand")
+        image = self.image(tensor.index)
+        if _sides(tensor.shape) != (image.height, image.width, image.channels):
+            raise StaysError("an image in another shape")
+        return image
+
+
+def _sides(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Height, width and channels of a shape."""
+    if len(shape) > _IMAGE_RANK or (len(shape) == _IMAGE_RANK and shape[0] != 1):
+        raise StaysError("more than one image")
+    height, width, channels = ((1,) * _IMAGE_RANK + shape)[-3:]
+    return height, width, channels
+
+
+def _image(tensor: NetworkTensor) -> Image:
+    if tensor.dtype not in (np.dtype(np.uint8), np.dtype(np.int8)):
+        raise StaysError(f"{tensor.dtype} data")
+    if not tensor.quantised or not tensor.scale[0] > 0:
+        raise StaysError("not quantised")
+    if tensor.variable:
+        raise StaysError("a variable")
+    height, width, channels = _sides(tensor.shape)
+    if not height * width * channels:
+        raise StaysError("no elements")
+    signed = tensor.dtype == np.int8
+    return Image(
+        tensor.index,
+        tensor.name,
+        tensor.shape,
+        height,
+        width,
+        channels,
+        tensor.scale[0],
+        int(tensor.zero_point[0]) + (SIGN_OFFSET if signed else 0),
+        signed,
+    )
+
+
+def _activation(operator: Operator) -> str:
+    return str(operator.options.get("fused_activation_function", "NONE"))
+
+
+def _stage(
+    tensor: NetworkTensor,
+    image: Image,
+    factors: NDArray[np.float32] | np.float32,
+    bias: NDArray[np.int32] | int = 0,
+    activation: str = "NONE",
+) -> OutputStage:
+    low, high = clip_bounds(tensor, activation)
+    return OutputStage(
+        np.atleast_1d(factors).astype(np.float32),
+        np.atleast_1d(np.asarray(bias, np.int32)),
+        low,
+        high,
+        image.zero_point,
+    )
+
+
+def _weights(importer: Importer, operator: Operator, axis: int) -> tuple[NDArray[np.uint8], int]:
+    """Weights as unsigned bytes, and their zero point."""
+    tensor = importer.tensor(operator, 1)
+    values = tensor.constant
+    if values is None:
+        raise StaysError("weights are not constant")
+    if values.dtype not in (np.uint8, np.int8) or not len(tensor.scale):
+        raise StaysError("weights are not quantised to 8 bits")
+    if len(tensor.scale) > 1 and tensor.channel_axis != axis:
+        raise StaysError("scales of the weights are not one for an output channel")
+    zero_points = set(tensor.zero_point.tolist())
+    if len(zero_points) != 1:
+        raise StaysError("several zero points of weights")
+    (zero_point,) = zero_points
+    if values.dtype == np.int8:
+        return np.asarray(values).view(np.uint8) ^ np.uint8(SIGN_OFFSET), zero_point + SIGN_OFFSET
+    return np.asarray(values), zero_point
+
+
+def _bias(importer: Importer, operator: Operator, channels: int) -> NDArray[np.int32]:
+    place = 2
+    if len(operator.inputs) <= place or operator.inputs[place] == ABSENT:
+        return np.zeros(channels, np.int32)
+    values = importer.tensor(operator, place).constant
+    if values is None or values.dtype != np.int32 or values.size != channels:
+        raise StaysError("the bias is not one constant int32 for a channel")
+    return np.asarray(values).reshape(-1)
+
+
+def _reach(axis: Axis) -> Reach:
+    return Reach(axis.kernel, axis.stride, axis.dilation, axis.before)
+
+
+def _layer_stage(
+    importer: Importer, operator: Operator, source: Image, channels: int
+) -> OutputStage:
+    """Output stage of a layer with weights."""
+    tensor, image = importer.result(operator)
+    factors = conversion_factor(source.scale, tensor, importer.tensor(operator, 1).scale)
+    bias = _bias(importer, operator, channels)
+    return _stage(tensor, image, factors, bias, _activation(operator))
+
+
+def _conv_2d(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    weights, zero_point = _weights(importer, operator, 0)
+    channels, height, width, depth = weights.shape
+    if depth != source.channels:
+        raise StaysError("groups of channels")
+    rows, columns = window_axes(
+        operator.options, (source.height, source.width), (height, width)
+    )
+    return Convolution(
+        operator.index,
+        operator.name,
+        importer.result(operator)[1],
+        source,
+        _reach(rows),
+        _reach(columns),
+        weights,
+        zero_point,
+        _layer_stage(importer, operator, source, channels),
+    )
+
+
+def _depthwise_conv_2d(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    weights, zero_point = _weights(importer, operator, 3)
+    _, height, width, channels = weights.shape
+    if channels % source.channels:
+        raise StaysError("output channels are no multiple of input channels")
+    rows, columns = window_axes(
+        operator.options, (source.height, source.width), (height, width)
+    )
+    common = (
+        operator.index,
+        operator.name,
+        importer.result(operator)[1],
+        source,
+        _reach(rows),
+        _reach(columns),
+    )
+    stage = _layer_stage(importer, operator, source, channels)
+    multiplier = channels // source.channels
+    if multiplier == 1:
+        return Channelwise(*common, weights[0], zero_point, stage)
+    # Each channel has several results: a convolution whose other weights are their zero point.
+    full = np.full((channels, height, width, source.channels), zero_point, np.uint8)
+    outputs = np.arange(channels)
+    full[outputs, :, :, outputs // multiplier] = weights[0].transpose(2, 0, 1)
+    return Convolution(*common, full, zero_point, stage)
+
+
+def _fully_connected(importer: Importer, operator: Operator) -> AnyOperation:
+    if operator.options.get("weights_format", "DEFAULT") != "DEFAULT":
+        raise StaysError("another format of weights")
+    tensor = importer.tensor(operator, 0)
+    if tensor.constant is not None:
+        raise StaysError("a constant operand")
+    source = importer.image(tensor.index)
+    weights, zero_point = _weights(importer, operator, 0)
+    channels, depth = weights.shape
+    if depth != source.pixels * source.channels:
+        raise StaysError("several vectors")
+    shape = (channels, source.height, source.width, source.channels)
+    return Convolution(
+        operator.index,
+        operator.name,
+        importer.result(operator)[1],
+        source,
+        Reach(source.height, 1, 1, 0),
+        Reach(source.width, 1, 1, 0),
+        weights.reshape(shape),
+        zero_point,
+        _layer_stage(importer, operator, source, channels),
+    )
+
+
+def _average_pool_2d(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    kernel = tuple(int(operator.options.get(f"filter_{name}", 1)) for name in ("height", "width"))
+    rows, columns = window_axes(operator.options, (source.height, source.width), kernel)
+    if rows.before or rows.after or columns.before or columns.after:
+        raise StaysError("an average over the border of the image")
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("an average in another quantisation")
+    share = np.atleast_1d(np.float32(1) / np.float32(math.prod(kernel)))
+    factor = conversion_factor(source.scale, tensor, share)
+    stage = _stage(tensor, image, factor, activation=_activation(operator))
+    number, name = operator.index, operator.name
+    return Channelwise(number, name, image, source, _reach(rows), _reach(columns), None, 0, stage)
+
+
+def _mean(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    axes = importer.tensor(operator, 1).constant
+    rank = len(importer.tensor(operator, 0).shape)
+    if axes is None:
+        raise StaysError("axes are not constant")
+    reduced = {int(axis) % rank for axis in np.asarray(axes).reshape(-1)}
+    if reduced != {rank - 3, rank - 2}:
+        raise StaysError("a mean of other axes than rows and columns")
+    factor = averaging_factor(source.scale, image.scale, source.pixels)
+    rows, columns = Reach(source.height, 1, 1, 0), Reach(source.width, 1, 1, 0)
+    stage = _stage(tensor, image, factor)
+    return Channelwise(
+        operator.index, operator.name, image, source, rows, columns, None, 0, stage
+    )
+
+
+def _add(importer: Importer, operator: Operator) -> AnyOperation:
+    left, right = importer.source(operator, 0), importer.source(operator, 1)
+    tensor, image = importer.result(operator)
+    if left.shape != right.shape or left.shape != image.shape:
+        raise StaysError("operands of different shapes")
+    first, second, factor = addition_weights(left.scale, right.scale, tensor)
+    bias = -(left.zero_point * first + right.zero_point * second)
+    stage = _stage(tensor, image, factor, bias, _activation(operator))
+    return WeightedSum(
+        operator.index, operator.name, image, (left, right), (first, second), stage
+    )
+
+
+def _requantising(source: Image, tensor: NetworkTensor, image: Image, activation: str) -> OutputStage:
+    factor = np.ones(1, np.float32)
+    if source.scale != image.scale:
+        factor = conversion_factor(source.scale, tensor)
+    return _stage(tensor, image, factor, activation=activation)
+
+
+def _requantise(activation: str) -> Callable[[Importer, Operator], AnyOperation]:
+    """An operator that works on each element: bounds, or another quantisation."""
+
+    def make(importer: Importer, operator: Operator) -> AnyOperation:
+        source = importer.source(operator)
+        tensor, image = importer.result(operator)
+        stage = _requantising(source, tensor, image, activation)
+        return Channelwise(
+            operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage
+        )
+
+    return make
+
+
+def _concatenation(importer: Importer, operator: Operator) -> AnyOperation:
+    tensor, image = importer.result(operator)
+    sources = tuple(importer.source(operator, place) for place in range(len(operator.inputs)))
+    axis = int(operator.options.get("axis", 0)) % len(tensor.shape)
+    if axis != len(tensor.shape) - 1:
+        raise StaysError("a concatenation of rows or columns")
+    if any(each.channels % 4 for each in sources[:-1]):
+        raise StaysError("parts that are no whole words")
+    stages = tuple(
+        _requantising(each, tensor, image, _activation(operator)) for each in sources
+    )
+    return Joined(operator.index, operator.name, image, sources, stages)
+
+
+def _view(importer: Importer, operator: Operator) -> None:
+    importer.alias(operator)
+
+
+_OPERATORS: Mapping[str, Callable[[Importer, Operator], AnyOperation | None]] = {
+    "ADD": _add,
+    "AVERAGE_POOL_2D": _average_pool_2d,
+    "CONCATENATION": _concatenation,
+    "CONV_2D": _conv_2d,
+    "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
+    "EXPAND_DIMS": _view,
+    "FULLY_CONNECTED": _fully_connected,
+    "MEAN": _mean,
+    "QUANTIZE": _requantise("NONE"),
+    "RELU": _requantise("RELU"),
+    "RELU6": _requantise("RELU6"),
+    "RELU_N1_TO_1": _requantise("RELU_N1_TO_1"),
+    "RESHAPE": _view,
+    "SQUEEZE": _view,
+}

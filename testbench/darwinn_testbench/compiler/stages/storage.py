@@ -1,0 +1,147 @@
+"""Which tile holds which part of an image, and where in its narrow memory.
+
+A tile holds a window of the image: its *own* pixels, which it computes, and those around them that
+it needs. All tiles of a row of the grid have the same rows, all of a column the same columns. An
+image that *all* tiles hold as a whole is the same thing with other numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
+
+from darwinn_testbench.compiler.stages.operations import Image
+
+Interval = tuple[int, int]
+"""First index and end, which is not in it."""
+
+TILES = range(chip.TILES)
+
+
+def row_of(tile: int) -> int:
+    """Row of a tile in the grid."""
+    return tile // chip.GRID
+
+
+def column_of(tile: int) -> int:
+    """Column of a tile in the grid."""
+    return tile % chip.GRID
+
+
+def length(interval: Interval) -> int:
+    """Elements of an interval."""
+    return max(0, interval[1] - interval[0])
+
+
+def hull(*intervals: Interval) -> Interval:
+    """The least interval that has all of those that are not empty; an empty one if all are."""
+    filled = [each for each in intervals if length(each)]
+    if not filled:
+        return intervals[0]
+    return min(low for low, _ in filled), max(high for _, high in filled)
+
+
+def common(first: Interval, second: Interval) -> Interval:
+    """What two intervals have in common."""
+    return max(first[0], second[0]), min(first[1], second[1])
+
+
+@dataclass(frozen=True)
+class Spread:
+    """An axis of an image of ``size`` elements over the four places of the grid."""
+
+    size: int
+    own: tuple[Interval, ...]
+    window: tuple[Interval, ...]
+
+    @property
+    def extent(self) -> int:
+        """Elements of the longest window."""
+        return max(length(each) for each in self.window)
+
+    def widened(self, needs: Iterable[tuple[Interval, ...]]) -> Spread:
+        """With windows that hold all of ``needs``, and what has to pass through them.
+
+        Neighbours hand elements on, so all places between an element's owner and who needs it
+        have it in their windows, too.
+        """
+        window = list(self.window)
+        for need in needs:
+            window = [hull(a, b) for a, b in zip(window, need, strict=True)]
+        inside = (0, self.size)
+        for place, wanted in enumerate(tuple(window)):
+            for owner, own in enumerate(self.own):
+                part = common(common(wanted, inside), own)
+                if not length(part):
+                    continue
+                between = range(min(place, owner) + 1, max(place, owner))
+                for other in between:
+                    window[other] = hull(window[other], part)
+        return replace(self, window=tuple(window))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no window holds anything but its own elements."""
+        return self.own == self.window
+
+
+def banded(size: int) -> Spread:
+    """An axis in four equal parts, of which the last ones may be shorter or empty."""
+    part = -(-size // chip.GRID)
+    own = tuple((min(k * part, size), min((k + 1) * part, size)) for k in range(chip.GRID))
+    return Spread(size, own, own)
+
+
+def whole(size: int) -> Spread:
+    """An axis that every place has as a whole."""
+    own = ((0, size),) * chip.GRID
+    return Spread(size, own, own)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """An image in narrow memory: from byte ``base``, the same on all tiles."""
+
+    image: Image
+    rows: Spread
+    columns: Spread
+    base: int = 0
+
+    @property
+    def row_pitch(self) -> int:
+        """Bytes from row to row."""
+        return self.columns.extent * self.image.pitch
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that it takes on each tile."""
+        return self.rows.extent * self.row_pitch
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every tile has all of it."""
+        return all(own == (0, self.rows.size) for own in self.rows.own) and all(
+            own == (0, self.columns.size) for own in self.columns.own
+        )
+
+    def own(self, tile: int) -> tuple[Interval, Interval]:
+        """Rows and columns that a tile computes."""
+        return self.rows.own[row_of(tile)], self.columns.own[column_of(tile)]
+
+    def own_pixels(self, tile: int) -> int:
+        """Pixels that a tile computes."""
+        rows, columns = self.own(tile)
+        return length(rows) * length(columns)
+
+    def address(self, tile: int, row: int, column: int) -> int:
+        """Byte of the first channel of a pixel on a tile, which may be one of padding."""
+        top = self.rows.window[row_of(tile)][0]
+        left = self.columns.window[column_of(tile)][0]
+        return self.base + (row - top) * self.row_pitch + (column - left) * self.image.pitch
+
+    def word(self, tile: int, row: int, column: int) -> int:
+        """The same as a word."""
+        return self.address(tile, row, column) // WORD_BYTES
