@@ -85,7 +85,7 @@ def compile_network(network: Sample, *, shape_info: bool = False) -> Package:
     plan.infer(inference)
     end(inference)
     parameters = blob(plan.blocks)
-    token = _token(parameters, inference.chunk().bitstream)
+    token = token_of(parameters, inference.chunk().bitstream)
     return _package(
         _executable(plan, inference, ExecutableType.EXECUTION_ONLY, parameter_caching_token=token),
         replace(
@@ -170,7 +170,7 @@ def _executable(plan: Plan, program: Assembler, kind: ExecutableType, **fields: 
     )
 
 
-def _token(*contents: bytes) -> int:
+def token_of(*contents: bytes) -> int:
     """A token that no other model has: programs and parameters decide it."""
     digest = hashlib.sha256(b"".join(contents)).digest()
     return int.from_bytes(digest[:8], "little")

@@ -184,7 +184,7 @@ def load_parameters(program: Assembler, blocks: Sequence[Block]) -> None:
             walk("RingConsumerA", "wide_write", block.row, [(len(block.rows), 1)]),
         )
         # A unit can be sent when it, and so all before it, has been popped.
-        popped = Watcher(ScalarFlag.PARAMETER_POP, depth=0, expected=sent + 1)
+        popped = Watcher(ScalarFlag.PARAMETER_POP, depth=0, expected=wrapped(sent + 1))
         program.emit(
             "RingInfeed",
             through_buffer("RingInfeed", sent, block.units, chip.PARAMETER_UNITS),

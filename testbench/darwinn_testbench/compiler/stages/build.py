@@ -7,16 +7,16 @@ the CPU, and so does everything that depends on it; the stages then run again on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from darwinn_formats import tflite
-from darwinn_formats.darwinn import Executable, Package
+from darwinn_formats.darwinn import Package
 from darwinn_reference.tflite.graph import ABSENT, Network, Operator, network
 
 from darwinn_testbench.compiler.assembler import Assembler
-from darwinn_testbench.compiler.program import begin, end
+from darwinn_testbench.compiler.program import PACKED_ROW, begin, end
+from darwinn_testbench.compiler.stages.cache import Cache, cache, rows_to_keep
 from darwinn_testbench.compiler.stages.executable import (
-    executable_of,
     package_of,
     with_custom_operator,
 )
@@ -31,7 +31,7 @@ from darwinn_testbench.compiler.stages.mapping import (
 from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph, Port
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
 from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement, place
-from darwinn_testbench.compiler.stages.schedule import parameters_of, write_phases
+from darwinn_testbench.compiler.stages.schedule import streamed, write_phases
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Built:
     fates: tuple[Fate, ...]
     data: bytes = b""
     package: Package | None = None
-    executable: Executable | None = None
     graph: IntegerGraph | None = None
     placement: Placement | None = None
-    phases: tuple[Phase, ...] = field(default=())
+    phases: tuple[Phase, ...] = ()
+    cache: Cache | None = None
 
 
 def build(model: tflite.Model, name: str, stays: Mapping[int, str] | None = None) -> Built:
@@ -99,10 +99,40 @@ class _StaysHere(Exception):
         self.number, self.reason = number, reason
 
 
+LEAST_WORKING_ROWS = 600
+"""Rows of wide memory that are left for parameters that come and go."""
+
+
 def _built(
     model: tflite.Model, name: str, fates: tuple[Fate, ...], graph: IntegerGraph
 ) -> Built:
-    areas = Areas()
+    planned = _plan(graph, Areas())
+    kept = 0
+    for _ in range(_TRIES):
+        wanted = rows_to_keep(planned.phases, planned.areas)
+        most = PACKED_ROW - max(LEAST_WORKING_ROWS, planned.areas.least)
+        if wanted <= kept or kept == max(most, 0):
+            break
+        # A little more, since smaller areas hold fewer rows each.
+        kept = max(min(wanted + _SLACK, most), 0)
+        planned = _plan(graph, Areas(kept))
+    return _written(model, name, fates, graph, planned)
+
+
+_TRIES = 4
+_SLACK = 4
+
+
+@dataclass(frozen=True, eq=False)
+class _Planned:
+    areas: Areas
+    placement: Placement
+    first: list[Phase]
+    phases: list[Phase]
+
+
+def _plan(graph: IntegerGraph, areas: Areas) -> _Planned:
+    """Place a graph and find its phases."""
     needs = {each.number: scratch_bytes(each, areas) for each in graph.operations}
     try:
         placement = place(graph, {number: size for number, size in needs.items() if size})
@@ -119,21 +149,34 @@ def _built(
         except TooLargeError as reason:
             raise _StaysHere(operation.number, str(reason)) from None
     phases += [output_phase(port, placement) for port in graph.outputs]
+    return _Planned(areas, placement, first, phases)
+
+
+def _written(
+    model: tflite.Model,
+    name: str,
+    fates: tuple[Fate, ...],
+    graph: IntegerGraph,
+    planned: _Planned,
+) -> Built:
+    cached = cache(planned.phases, planned.areas)
     program = Assembler()
     begin(program)
-    write_phases(program, first, phases)
+    write_phases(program, planned.first, planned.phases, cached)
     end(program)
-    executable = executable_of(name, graph, placement, program, parameters_of(phases))
-    package = package_of(executable)
+    parameters = b"".join(
+        piece.rows.tobytes() for piece in streamed(planned.phases, cached)
+    )
+    package = package_of(name, graph, planned.placement, program, parameters, cached)
     on_chip = frozenset(each.number for each in fates if each.on_chip)
     return Built(
         fates,
         with_custom_operator(model, graph, package, on_chip),
         package,
-        executable,
         graph,
-        placement,
-        (*first, *phases),
+        planned.placement,
+        (*planned.first, *planned.phases),
+        cached,
     )
 
 

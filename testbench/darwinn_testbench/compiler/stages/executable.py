@@ -21,7 +21,16 @@ from darwinn_formats.tflite import BuiltinOperator
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.assembler import Assembler
-from darwinn_testbench.compiler.package import CHIP, RUNTIME_VERSION, box, custom_options
+from darwinn_testbench.compiler.package import (
+    CHIP,
+    RUNTIME_VERSION,
+    box,
+    custom_options,
+    token_of,
+)
+from darwinn_testbench.compiler.parameters import blob
+from darwinn_testbench.compiler.program import begin, end, load_parameters
+from darwinn_testbench.compiler.stages.cache import Cache
 from darwinn_testbench.compiler.stages.host import input_bytes, output_shares, share_bytes
 from darwinn_testbench.compiler.stages.operations import IntegerGraph, Port
 from darwinn_testbench.compiler.stages.placement import Placement
@@ -30,11 +39,19 @@ from darwinn_testbench.compiler.stages.storage import Spread, length
 COMPILER = "darwinn-testbench compile"
 
 
-def executable_of(
-    name: str, graph: IntegerGraph, placement: Placement, program: Assembler, parameters: bytes
-) -> Executable:
-    """The executable of a program."""
-    return Executable(
+_CACHING_TAG = 0x8000
+
+
+def package_of(
+    name: str,
+    graph: IntegerGraph,
+    placement: Placement,
+    program: Assembler,
+    parameters: bytes,
+    cache: Cache,
+) -> Package:
+    """The package of a program: one executable, or two if parameters stay on the chip."""
+    inference = Executable(
         name=name,
         batch_size=1,
         chip=CHIP,
@@ -46,13 +63,32 @@ def executable_of(
         output_layers=tuple(_output_layer(port, placement) for port in graph.outputs),
         used_narrow_memory_bytes_per_tile=placement.narrow_bytes,
     )
-
-
-def package_of(executable: Executable) -> Package:
-    """The package of an executable."""
+    executables = [inference] if cache.is_empty else _pair(inference, cache)
     return Package.of(
-        executable, min_runtime_version=RUNTIME_VERSION, compiler_version=COMPILER
+        *executables, min_runtime_version=RUNTIME_VERSION, compiler_version=COMPILER
     )
+
+
+def _pair(inference: Executable, cache: Cache) -> list[Executable]:
+    """The inference, and what brings the parameters that stay; both have the same token."""
+    program = Assembler(_CACHING_TAG)
+    begin(program)
+    load_parameters(program, cache.blocks)
+    end(program)
+    kept = blob(cache.blocks)
+    bitstreams = [each.bitstream for each in inference.instruction_bitstreams]
+    common = {"parameter_caching_token": token_of(kept, *bitstreams)}
+    caching = Executable(
+        name=inference.name,
+        batch_size=1,
+        chip=CHIP,
+        type=ExecutableType.PARAMETER_CACHING,
+        instruction_bitstreams=program.chunks(),
+        dma_hints=program.hints(),
+        parameters=kept,
+        **common,
+    )
+    return [replace(inference, type=ExecutableType.EXECUTION_ONLY, **common), caching]
 
 
 def _numerics(port: Port) -> NumericsConstants:

@@ -129,7 +129,7 @@ def _image_convolution(
     at_once = max(1, areas.area_rows // each)
     for first in range(0, len(blocks), at_once):
         chunk = blocks[first : first + at_once]
-        row, alone = areas.take(len(chunk) * each)
+        row, alone = areas.take(len(chunk) * each, each)
         lanes = [_lanes(outputs, first + k) for k in range(len(chunk))]
         sums = Sums(
             operation.stage,
@@ -227,7 +227,8 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
     each = len(blocks[0])
     for first in range(0, len(blocks), chip.TILES):
         chunk = blocks[first : first + chip.TILES]
-        row, alone = areas.take(each)
+        settled = areas.settle(each)
+        row, alone = areas.take(each) if settled is None else (settled, False)
         by_lanes: dict[int, dict[int, Part]] = {}
         for tile in range(len(chunk)):
             part = Part(
@@ -259,11 +260,14 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
             )
             for lanes, parts in by_lanes.items()
         ]
+        pieces = [Piece(1 << tile, row, block) for tile, block in enumerate(chunk)]
+        if settled is not None:
+            areas.reside(pieces)
         yield Phase(
             operation.number,
             "dense",
             _computations(computations),
-            [Piece(1 << tile, row, block) for tile, block in enumerate(chunk)],
+            [] if settled is not None else pieces,
             alone=alone,
         )
         widths = {tile: lanes for lanes, parts in by_lanes.items() for tile in parts}

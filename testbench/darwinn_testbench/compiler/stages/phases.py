@@ -26,6 +26,16 @@ class Piece:
     rows: Rows
 
 
+@dataclass(frozen=True)
+class Segment:
+    """Rows of a piece that a tile keeps: ``count`` of them, from ``first`` of the piece on."""
+
+    tile: int
+    row: int
+    first: int
+    count: int
+
+
 @dataclass(frozen=True, eq=False)
 class Phase:
     """What happens from one barrier to the next.
@@ -48,33 +58,48 @@ class Phase:
 
 
 class Areas:
-    """Areas of wide memory for parameters, given out in turn.
+    """Areas of wide memory: for parameters that stay, and for those that come and go.
 
-    ``spread`` is the first row of a third area, of ``spread_rows``, into which a phase unpacks
-    parameters and in which rows from other tiles arrive.
+    Below row ``kept`` is what stays. Above it are two areas, given out in turn, and a third one of
+    ``spread_rows`` from row ``spread``, into which a phase unpacks parameters and in which rows
+    from other tiles arrive.
     """
 
-    def __init__(self, rows: int = PACKED_ROW) -> None:
-        self.rows = rows
-        self.area_rows = rows * 3 // 10
-        self.spread = 2 * self.area_rows
-        self.spread_rows = rows - self.spread
+    def __init__(self, kept: int = 0) -> None:
+        self.kept = kept
+        self.rows = PACKED_ROW - kept
+        self.area_rows = self.rows * 3 // 10
+        self.spread = kept + 2 * self.area_rows
+        self.spread_rows = self.rows - 2 * self.area_rows
+        self.least = 0
+        """The most rows that a phase asked for at least."""
+        self.residents: list[tuple[int, Piece]] = []
+        """What stays where it is used: the row, and the piece."""
         self._turn = 0
+        self._resident_rows = 0
 
-    def take(self, rows: int) -> tuple[int, bool]:
+    def take(self, rows: int, least: int = 0) -> tuple[int, bool]:
         """First row of an area for ``rows`` rows, and whether it is all of them.
 
         Raises:
             ValueError: there is no such area.
         """
+        self.least = max(self.least, least or rows)
         if rows > self.rows:
             raise ValueError(f"{rows} rows of parameters, of {self.rows}")
         if rows > self.area_rows:
-            return 0, True
+            return self.kept, True
         self._turn ^= 1
-        return self._turn * self.area_rows, False
+        return self.kept + self._turn * self.area_rows, False
 
+    def settle(self, rows: int) -> int | None:
+        """First of ``rows`` rows, the same on all tiles, that stay; None if there is no room."""
+        if self._resident_rows + rows > self.kept:
+            return None
+        first = self._resident_rows
+        self._resident_rows += rows
+        return first
 
-MOST_ROWS = PACKED_ROW
-"""Rows that an area has at most."""
-ALL_TILES = range(chip.TILES)
+    def reside(self, pieces: Sequence[Piece]) -> None:
+        """Note pieces that stay where they are used."""
+        self.residents += [(piece.row, piece) for piece in pieces]

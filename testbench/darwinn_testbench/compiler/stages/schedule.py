@@ -1,7 +1,8 @@
 """Writes phases as instructions: each ends with a barrier, and its parameters are there before.
 
 This is the one place that decides when parameters come in. They arrive while the phase before
-works, unless rows of tensors travel on the ring then, or either phase uses all of wide memory.
+works, unless either phase uses all of wide memory, or both they and rows of tensors would travel on
+channel A of the ring.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from collections.abc import Sequence
 
 from darwinn_formats.darwinn import Description
 from darwinn_sim import chip
-from darwinn_sim.isa.codes import DescriptorTag, InfeedSource, InputFifo, ScalarFlag
+from darwinn_sim.isa.codes import (
+    DescriptorTag,
+    InfeedSource,
+    InputFifo,
+    RingChannel,
+    ScalarFlag,
+    TileFlag,
+)
 
 from darwinn_testbench.compiler.assembler import (
     Assembler,
@@ -22,7 +30,8 @@ from darwinn_testbench.compiler.assembler import (
 )
 from darwinn_testbench.compiler.parameters import UNIT_BYTES
 from darwinn_testbench.compiler.program import barrier, through_buffer, wrapped
-from darwinn_testbench.compiler.stages.phases import Phase, Piece
+from darwinn_testbench.compiler.stages.cache import Cache
+from darwinn_testbench.compiler.stages.phases import Phase, Piece, Segment
 
 
 _CHUNK_BUNDLES = chip.PROGRAM_BUNDLES * 3 // 4
@@ -30,17 +39,18 @@ _CHUNK_BUNDLES = chip.PROGRAM_BUNDLES * 3 // 4
 left."""
 
 
-class Stream:
-    """Parameters from the host, in the order in which phases need them."""
+class Parameters:
+    """Parameters on their way to where phases need them: from the host, or from a tile."""
 
-    def __init__(self, program: Assembler, phases: Sequence[Phase]) -> None:
+    def __init__(self, program: Assembler, phases: Sequence[Phase], cache: Cache) -> None:
         self._program = program
-        self._units = sum(_units(piece) for phase in phases for piece in phase.load)
+        self._cache = cache
+        self._units = sum(_units(piece) for piece in streamed(phases, cache))
         self._sent = 0
 
     @property
     def is_empty(self) -> bool:
-        """Whether no phase needs any."""
+        """Whether the host has none to send."""
         return not self._units
 
     def open(self) -> None:
@@ -65,40 +75,71 @@ class Stream:
 
     def load(self, pieces: Sequence[Piece]) -> None:
         """Have pieces sent to their tiles."""
-        program = self._program
         for piece in pieces:
-            rows = piece.rows
+            segments = self._cache.segments.get(piece)
+            if segments is None:
+                self._stream(piece)
+            else:
+                self._broadcast(piece, segments)
+
+    def _stream(self, piece: Piece) -> None:
+        """From the host, on channel A."""
+        program, rows = self._program, piece.rows
+        program.tile(
+            "RingConsumerA",
+            piece.tiles,
+            walk("RingConsumerA", "wide_write", piece.row, [(len(rows), 1)]),
+        )
+        popped = Watcher(ScalarFlag.PARAMETER_POP, depth=0, expected=wrapped(self._sent + 1))
+        program.emit(
+            "RingInfeed",
+            through_buffer("RingInfeed", self._sent, _units(piece), chip.PARAMETER_UNITS),
+            signal(),
+            wait("RingInfeed", popped),
+            fifo=InfeedSource.PARAMETERS,
+            targets=piece.tiles,
+            row_words=rows.shape[1] // chip.WORD_BYTES - 1,
+            sync_increment=1,
+        )
+        self._sent += _units(piece)
+
+    def _broadcast(self, piece: Piece, segments: Sequence[Segment]) -> None:
+        """From the tiles that keep it, on channel B."""
+        program = self._program
+        program.tile(
+            "RingConsumerB",
+            piece.tiles,
+            walk("RingConsumerB", "wide_write", piece.row, [(len(piece.rows), 1)]),
+        )
+        for segment in segments:
+            turn = program.take_turns(RingChannel.B)
             program.tile(
-                "RingConsumerA",
-                piece.tiles,
-                walk("RingConsumerA", "wide_write", piece.row, [(len(rows), 1)]),
-            )
-            popped = Watcher(
-                ScalarFlag.PARAMETER_POP, depth=0, expected=wrapped(self._sent + 1)
-            )
-            program.emit(
-                "RingInfeed",
-                through_buffer("RingInfeed", self._sent, _units(piece), chip.PARAMETER_UNITS),
-                signal(),
-                wait("RingInfeed", popped),
-                fifo=InfeedSource.PARAMETERS,
+                "RingProducer",
+                1 << segment.tile,
+                walk("RingProducer", "wide_read", segment.row, [(segment.count, 1)]),
+                signal("token_producer", depth=1),
+                wait("RingProducer", Watcher(TileFlag.RING_PRODUCER_B, depth=1, expected=turn)),
                 targets=piece.tiles,
-                row_words=rows.shape[1] // chip.WORD_BYTES - 1,
-                sync_increment=1,
+                consumer_b=1,
             )
-            self._sent += _units(piece)
+
+    def streams(self, pieces: Sequence[Piece]) -> bool:
+        """Whether some of the pieces come from the host."""
+        return any(piece not in self._cache.segments for piece in pieces)
+
+
+def streamed(phases: Sequence[Phase], cache: Cache) -> list[Piece]:
+    """The pieces that come from the host, in the order in which they are needed."""
+    return [piece for phase in phases for piece in phase.load if piece not in cache.segments]
 
 
 def _units(piece: Piece) -> int:
     return piece.rows.size // UNIT_BYTES
 
 
-def parameters_of(phases: Sequence[Phase]) -> bytes:
-    """The parameters of phases, in the order in which they are streamed."""
-    return b"".join(piece.rows.tobytes() for phase in phases for piece in phase.load)
-
-
-def write_phases(program: Assembler, first: Sequence[Phase], phases: Sequence[Phase]) -> None:
+def write_phases(
+    program: Assembler, first: Sequence[Phase], phases: Sequence[Phase], cache: Cache
+) -> None:
     """Write the phases ``first``, then have parameters come, and write ``phases``.
 
     What is first has no parameters: it brings inputs, which the host sends before it is asked for
@@ -107,29 +148,27 @@ def write_phases(program: Assembler, first: Sequence[Phase], phases: Sequence[Ph
     for phase in first:
         phase.emit(program)
         barrier(program)
-    stream = Stream(program, phases)
-    if not stream.is_empty:
-        stream.open()
+    parameters = Parameters(program, phases, cache)
+    if not parameters.is_empty:
+        parameters.open()
     loaded = -1
     for number, phase in enumerate(phases):
         if program.bundles > _CHUNK_BUNDLES:
             program.next_chunk()
         if phase.load and loaded < number:
-            stream.load(phase.load)
+            parameters.load(phase.load)
             loaded = number
             barrier(program)
         following = _next_load(phases, number)
-        if following is not None and loaded < following and _fits(phase, phases[following]):
-            stream.load(phases[following].load)
-            loaded = following
+        if following is not None and loaded < following:
+            load = phases[following].load
+            on_ring = phase.uses_ring and parameters.streams(load)
+            if not (on_ring or phase.alone or phases[following].alone):
+                parameters.load(load)
+                loaded = following
         phase.emit(program)
         barrier(program)
 
 
 def _next_load(phases: Sequence[Phase], number: int) -> int | None:
     return next((k for k in range(number + 1, len(phases)) if phases[k].load), None)
-
-
-def _fits(phase: Phase, following: Phase) -> bool:
-    """Whether the parameters of a later phase can come in while this one works."""
-    return not (phase.uses_ring or phase.alone or following.alone)
