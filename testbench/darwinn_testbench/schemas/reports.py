@@ -17,6 +17,7 @@ from darwinn_testbench.compiler import SampleRow
 from darwinn_testbench.device.answers import Answers
 from darwinn_testbench.difference.rows import DifferenceRow
 from darwinn_testbench.evaluation.task import EvaluationRow
+from darwinn_testbench.compilation.compile import CompileRow
 from darwinn_testbench.explain.explain import ExplainRow
 from darwinn_testbench.kernels import KernelsRow
 from darwinn_testbench.layers.rows import LayerRow
@@ -46,6 +47,7 @@ COMMANDS: Mapping[str, tuple[tuple[Any, Any], ...]] = {
     "disasm": ((ChunkRow, figures.Nothing), (PartRow, figures.Nothing)),
     "dma": ((DmaFigures, figures.Transferred),),
     "explain": ((ExplainRow, figures.Explained),),
+    "compile": ((CompileRow, figures.CompiledFigures),),
     "diff": ((DifferenceRow, figures.Compared),),
     "layers": ((LayerRow, figures.Layers), (OperatorRow, figures.OperatorsSeen)),
     "run": ((RunRow, figures.Ran),),
