@@ -362,6 +362,30 @@ def _concatenation(importer: Importer, operator: Operator) -> AnyOperation:
     return Joined(operator.index, operator.name, image, sources, stages)
 
 
+def _pad(importer: Importer, operator: Operator) -> AnyOperation:
+    """Zero points around an image: each pixel is copied, what is outside of the source is padding."""
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    amounts = importer.tensor(operator, 1).constant
+    if amounts is None:
+        raise StaysError("amounts are not constant")
+    if len(operator.inputs) > 2:
+        raise StaysError("a value of its own to pad with")
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("padding in another quantisation")
+    sides = np.zeros((_IMAGE_RANK, 2), np.int64)
+    pairs = np.asarray(amounts).reshape(-1, 2)
+    sides[_IMAGE_RANK - len(pairs) :] = pairs
+    if sides[0].any() or sides[3].any() or (sides < 0).any():
+        raise StaysError("padding of other axes than rows and columns")
+    rows, columns = (Reach(1, 1, 1, int(before)) for before, _ in sides[1:3])
+    tensor = importer.result(operator)[0]
+    stage = _stage(tensor, image, np.float32(1))
+    return Channelwise(
+        operator.index, operator.name, image, source, rows, columns, None, 0, stage
+    )
+
+
 def _view(importer: Importer, operator: Operator) -> None:
     importer.alias(operator)
 
@@ -375,6 +399,7 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], AnyOperation | None]] = 
     "EXPAND_DIMS": _view,
     "FULLY_CONNECTED": _fully_connected,
     "MEAN": _mean,
+    "PAD": _pad,
     "QUANTIZE": _requantise("NONE"),
     "RELU": _requantise("RELU"),
     "RELU6": _requantise("RELU6"),
