@@ -224,13 +224,17 @@ def wrapped(count: int) -> int:
 # --- input --------------------------------------------------------------------------------------
 
 
-def request_input(program: Assembler, name: str, size: int) -> None:
-    """Ask the host for the input and pop it into the activation buffer; ``size`` in bytes."""
+def request_input(program: Assembler, name: str, size: int, twice: int = 0) -> None:
+    """Ask the host for the input and pop it into the activation buffer; ``size`` in bytes.
+
+    ``twice`` are the units that are sent twice at most, where bands of the input overlap: they are
+    counted as free twice.
+    """
     # The pop counts the free places of the buffer: at the start nearly all of them.
     program.emit(
         "ScalarFence",
         reset_flags=1 << ScalarFlag.AV_INFEED,
-        reset_value=_FREE_ACTIVATION_UNITS,
+        reset_value=_FREE_ACTIVATION_UNITS - twice,
         wait_idle=_RING_UNITS,
     )
     program.emit("ScalarFence", reset_flags=1 << ScalarFlag.AV_POP, wait_idle=_RING_UNITS)

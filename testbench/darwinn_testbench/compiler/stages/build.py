@@ -6,7 +6,7 @@ the CPU, and so does everything that depends on it; the stages then run again on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from darwinn_formats import tflite
@@ -20,7 +20,8 @@ from darwinn_testbench.compiler.stages.executable import (
     package_of,
     with_custom_operator,
 )
-from darwinn_testbench.compiler.stages.host import input_phases, output_phase
+from darwinn_testbench.compiler.stages.fitting import chains_of
+from darwinn_testbench.compiler.stages.host import NO_OPERATION, input_phases, output_phase
 from darwinn_testbench.compiler.stages.importer import Importer, StaysError
 from darwinn_testbench.compiler.stages.mapping import (
     TooLargeError,
@@ -127,29 +128,53 @@ _SLACK = 4
 class _Planned:
     areas: Areas
     placement: Placement
-    first: list[Phase]
     phases: list[Phase]
 
 
 def _plan(graph: IntegerGraph, areas: Areas) -> _Planned:
     """Place a graph and find its phases."""
     needs = {each.number: scratch_bytes(each, areas) for each in graph.operations}
+    scratch = {number: size for number, size in needs.items() if size}
     try:
-        placement = place(graph, {number: size for number, size in needs.items() if size})
+        placement = place(graph, scratch, chains_of(graph, scratch))
     except DoesNotFitError as reason:
         raise _StaysHere(graph.operations[reason.operation].number, str(reason)) from None
-    inputs = [phase for port in graph.inputs for phase in input_phases(port, placement, areas)]
-    first = [phase for phase in inputs if not phase.load]
-    phases = [phase for phase in inputs if phase.load]
+    phases = [phase for port in graph.inputs for phase in input_phases(port, placement, areas)]
     for port in graph.inputs:
-        phases += spread_phases(-1, port.image.index, placement, areas)
-    for operation in graph.operations:
+        phases += spread_phases(NO_OPERATION, port.image.index, placement, areas)
+    for operation, view, after in _in_order(graph, placement):
         try:
-            phases += phases_of(operation, placement, areas)
+            phases += phases_of(operation, view, areas)
+            if after is not None:
+                index = operation.result.index
+                phases += spread_phases(operation.number, index, after, areas)
         except TooLargeError as reason:
             raise _StaysHere(operation.number, str(reason)) from None
     phases += [output_phase(port, placement) for port in graph.outputs]
-    return _Planned(areas, placement, first, phases)
+    return _Planned(areas, placement, phases)
+
+
+def _in_order(
+    graph: IntegerGraph, placement: Placement
+) -> Iterator[tuple[AnyOperation, Placement, Placement | None]]:
+    """Each operation as often as it is computed: what is where then, and when it is done.
+
+    The latter is None of a chain's result before its last band.
+    """
+    step = 0
+    while step < len(graph.operations):
+        chain = next((each for each in placement.chains if each.first == step), None)
+        if chain is None:
+            yield graph.operations[step], placement, placement
+            step += 1
+            continue
+        for band in range(chain.bands):
+            view = placement.in_band(band)
+            for member in range(chain.first, chain.last):
+                yield graph.operations[member], view, view
+            is_last = band == chain.bands - 1
+            yield graph.operations[chain.last], view, placement if is_last else None
+        step = chain.last + 1
 
 
 def _written(
@@ -162,7 +187,7 @@ def _written(
     cached = cache(planned.phases, planned.areas)
     program = Assembler()
     begin(program)
-    write_phases(program, planned.first, planned.phases, cached)
+    write_phases(program, planned.phases, cached)
     end(program)
     parameters = b"".join(
         piece.rows.tobytes() for piece in streamed(planned.phases, cached)
@@ -175,7 +200,7 @@ def _written(
         package,
         graph,
         planned.placement,
-        (*planned.first, *planned.phases),
+        tuple(planned.phases),
         cached,
     )
 

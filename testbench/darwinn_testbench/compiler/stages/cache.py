@@ -15,23 +15,29 @@ from darwinn_sim import chip
 
 from darwinn_testbench.compiler.parameters import Block
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece, Segment
+from darwinn_testbench.compiler.stages.rows import Rows
 
 
 @dataclass(eq=False)
 class Cache:
     """What stays on the chip.
 
-    ``segments`` has those of each broadcast piece that is kept; ``blocks`` all rows, by tile and
-    row, as the parameter-caching executable loads them.
+    ``segments`` has those of each broadcast piece that is kept, by its bytes: the same ones may be
+    needed several times. ``blocks`` are all rows, by tile and row, as the parameter-caching
+    executable loads them.
     """
 
-    segments: dict[Piece, tuple[Segment, ...]] = field(default_factory=dict)
+    segments: dict[bytes, tuple[Segment, ...]] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing stays."""
         return not self.blocks
+
+    def segments_of(self, piece: Piece) -> tuple[Segment, ...] | None:
+        """Where a piece is kept; None if the host sends it."""
+        return self.segments.get(piece.key)
 
     @property
     def bytes(self) -> int:
@@ -41,7 +47,7 @@ class Cache:
 
 def rows_to_keep(phases: Sequence[Phase], areas: Areas) -> int:
     """Rows of each tile that all parameters would take."""
-    broadcast = sum(len(piece.rows) for piece in _pieces(phases))
+    broadcast = sum(len(piece.rows) for piece in _pieces(phases).values())
     resident = sum(len(piece.rows) for _, piece in areas.residents)
     return -(-(broadcast + resident) // chip.TILES)
 
@@ -55,19 +61,35 @@ def cache(phases: Sequence[Phase], areas: Areas) -> Cache:
         found.blocks.append(_block(tile, row, piece))
         free.occupy(tile, row, len(piece.rows))
     pieces = _pieces(phases)
-    for piece in sorted(pieces, key=lambda piece: -piece.rows.shape[1]):
-        segments = free.take(len(piece.rows))
+    # What inputs need first: the host cannot send it while it sends them.
+    order = sorted(pieces, key=lambda key: (pieces[key].operation >= 0, -pieces[key].rows.shape[1]))
+    for key in order:
+        rows = pieces[key].rows
+        segments = free.take(len(rows))
         if segments is None:
             continue
-        found.segments[piece] = segments
+        found.segments[key] = segments
         for segment in segments:
-            part = piece.rows[segment.first : segment.first + segment.count]
+            part = rows[segment.first : segment.first + segment.count]
             found.blocks.append(Block(segment.tile, segment.row, chip.LANES, part))
     return found
 
 
-def _pieces(phases: Sequence[Phase]) -> list[Piece]:
-    return [piece for phase in phases for piece in phase.load]
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """Rows that an operation needs, -1 of what belongs to none."""
+
+    operation: int
+    rows: Rows
+
+
+def _pieces(phases: Sequence[Phase]) -> dict[bytes, _Wanted]:
+    """What is broadcast, each once, for who needs it first."""
+    found: dict[bytes, _Wanted] = {}
+    for phase in phases:
+        for piece in phase.load:
+            found.setdefault(piece.key, _Wanted(phase.operation, piece.rows))
+    return found
 
 
 def _block(tile: int, row: int, piece: Piece) -> Block:

@@ -93,8 +93,8 @@ def _horizontal(storage: Storage) -> Iterator[_Transfers]:
 
 
 def _needed(spread: Spread, place: int, owner: int) -> Interval:
-    """Elements that a place needs of an owner."""
-    if not 0 <= owner < chip.GRID:
+    """Elements that a place needs of an owner: of a band, each place has computed all itself."""
+    if not 0 <= owner < chip.GRID or spread.is_local:
         return 0, 0
     return common(spread.window[place], spread.own[owner])
 

@@ -7,7 +7,8 @@ pixels, in whole words. An output leaves the tiles one after another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from darwinn_formats.darwinn import Description
@@ -35,12 +36,15 @@ from darwinn_testbench.compiler.program import (
 from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
 from darwinn_testbench.compiler.stages.operations import OutputStage, Port
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
-from darwinn_testbench.compiler.stages.placement import Placement
+from darwinn_testbench.compiler.stages.placement import Placement, flat_passes
 from darwinn_testbench.compiler.stages.ring import Share, pack, send
 from darwinn_testbench.compiler.stages.rows import GROUP, identity, lane_rows
 from darwinn_testbench.compiler.stages.storage import (
     TILES,
+    Interval,
     Storage,
+    length,
+    pieces_of,
     row_of,
 )
 from darwinn_testbench.compiler.stages.writer import merged, write
@@ -60,39 +64,69 @@ def input_phases(port: Port, placement: Placement, areas: Areas) -> list[Phase]:
     size = input_bytes(port)
     if port.image.is_vector:
         base = placement.copies[port.image.index].base
-        spans = dict.fromkeys(range(chip.GRID), (0, size))
-        return [_receive(port, size, spans, base, areas)]
+        return [_receive(port, [_Span(0, size, tuple(TILES))], base, areas, size)]
     storage = placement.parts[port.image.index]
     flat = placement.flats[port.image.index]
-    row_bytes = port.image.width * port.image.channels
-    spans = {}
-    for place, (first, end) in enumerate(storage.rows.own):
-        if end > first:
-            begin = first * row_bytes // UNIT * UNIT
-            spans[place] = (begin, round_up(end * row_bytes, UNIT))
-    return [
-        _receive(port, size, spans, flat, areas),
-        _own_pixels(port, storage, flat, {k: first for k, (first, _) in spans.items()}, areas),
-    ]
+    passes = flat_passes(storage)
+    if passes == 1:
+        rounds = [[(place, own) for place, own in enumerate(storage.rows.own)]]
+    else:
+        # In the order in which the host sends them: rows of tiles one after another.
+        rounds = [
+            [(place, part)]
+            for place, own in enumerate(storage.rows.own)
+            for part in pieces_of(own, passes)
+        ]
+    phases: list[Phase] = []
+    for rows in rounds:
+        filled = [(place, own) for place, own in rows if length(own)]
+        if not filled:
+            continue
+        spans = [_span(storage, place, own) for place, own in filled]
+        first = 0 if phases else size
+        phases.append(_receive(port, spans, flat, areas, first, chip.GRID * passes))
+        phases.append(_own_pixels(port, storage, flat, filled, areas))
+    return phases
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Bytes of an input, whole units, for a set of tiles."""
+
+    first: int
+    end: int
+    tiles: tuple[int, ...]
+
+
+def _span(storage: Storage, place: int, rows: Interval) -> _Span:
+    row_bytes = storage.image.width * storage.image.channels
+    tiles = tuple(tile for tile in TILES if row_of(tile) == place)
+    first = rows[0] * row_bytes // UNIT * UNIT
+    return _Span(first, round_up(rows[1] * row_bytes, UNIT), tiles)
 
 
 def _receive(
-    port: Port, size: int, spans: Mapping[int, tuple[int, int]], base: int, areas: Areas
+    port: Port,
+    spans: Sequence[_Span],
+    base: int,
+    areas: Areas,
+    requested: int,
+    twice: int = 0,
 ) -> Phase:
-    """Send bytes of the input to rows of tiles: the same bytes to all at once, if they are."""
-    targets: dict[tuple[int, int], list[int]] = {}
-    for tile in TILES:
-        if row_of(tile) in spans:
-            targets.setdefault(spans[row_of(tile)], []).append(tile)
+    """Send bytes of the input to tiles; ``requested`` are those that the host is asked for now.
+
+    ``twice`` are units that are sent in two passes.
+    """
 
     def emit(program: Assembler) -> None:
-        request_input(program, port.name, size)
+        if requested:
+            request_input(program, port.name, requested, twice)
         takes: dict[int, Values] = {}
         spreads: dict[int, Values] = {}
-        for (first, end), tiles in targets.items():
-            words = (end - first) // WORD_BYTES
+        for span in spans:
+            words = (span.end - span.first) // WORD_BYTES
             rows = -(-words // chip.ROW_WORDS)
-            for tile in tiles:
+            for tile in span.tiles:
                 takes[tile] = merged(
                     walk("RingConsumerA", "wide_write", areas.spread, [(rows, 1)]), signal()
                 )
@@ -105,27 +139,32 @@ def _receive(
                 )
         write(program, "RingConsumerA", takes)
         write(program, "WideToNarrow", spreads)
-        for (first, end), tiles in targets.items():
-            unit = first // UNIT
+        for span in spans:
+            unit = span.first // UNIT
             popped = Watcher(ScalarFlag.AV_POP, depth=0, expected=wrapped(unit + 1))
+            count = (span.end - span.first) // UNIT
             program.emit(
                 "RingInfeed",
-                through_buffer("RingInfeed", unit, (end - first) // UNIT, chip.ACTIVATION_UNITS),
+                through_buffer("RingInfeed", unit, count, chip.ACTIVATION_UNITS),
                 signal(),
                 wait("RingInfeed", popped),
                 fifo=InfeedSource.ACTIVATIONS,
-                targets=tile_set(tiles),
+                targets=tile_set(span.tiles),
                 row_words=chip.ROW_WORDS - 1,
                 sync_increment=1,
             )
 
-    return Phase(NO_OPERATION, f"input {port.name}", emit, uses_ring=True)
+    return Phase(NO_OPERATION, f"input {port.name}", emit, uses_ring=True, receives=True)
 
 
 def _own_pixels(
-    port: Port, storage: Storage, flat: int, begins: Mapping[int, int], areas: Areas
+    port: Port,
+    storage: Storage,
+    flat: int,
+    filled: Sequence[tuple[int, Interval]],
+    areas: Areas,
 ) -> Phase:
-    """Give each tile its own pixels, of those of its row of tiles."""
+    """Give each tile its own pixels, of those of its row of tiles that have come."""
     image = port.image
     zero = image.zero_point
     stage = OutputStage(
@@ -160,20 +199,22 @@ def _own_pixels(
         [(taps, 1)],
     )
     parts = {}
-    for tile in TILES:
-        if not storage.own_pixels(tile):
-            continue
-        (top, end), (left, right) = storage.own(tile)
-        first = (top * image.width + left) * image.channels - begins[row_of(tile)]
-        parts[tile] = Part(
-            flat + first,
-            storage.address(tile, top, left),
-            end - top,
-            right - left,
-            [(taps, GROUP)],
-            (image.channels, image.width * image.channels),
-            (image.pitch, storage.row_pitch),
-        )
+    for place, (top, end) in filled:
+        begin = _span(storage, place, (top, end)).first
+        for tile in TILES:
+            left, right = storage.own(tile)[1]
+            if row_of(tile) != place or right <= left:
+                continue
+            first = (top * image.width + left) * image.channels - begin
+            parts[tile] = Part(
+                flat + first,
+                storage.address(tile, top, left),
+                end - top,
+                right - left,
+                [(taps, GROUP)],
+                (image.channels, image.width * image.channels),
+                (image.pitch, storage.row_pitch),
+            )
     pieces = []
     for block in rows:
         pieces.append(Piece(tile_set(TILES), row, block))

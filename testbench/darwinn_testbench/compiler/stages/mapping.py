@@ -48,7 +48,7 @@ class TooLargeError(Exception):
 
 
 def phases_of(operation: AnyOperation, placement: Placement, areas: Areas) -> list[Phase]:
-    """The phases of an operation, with those that bring its result where it is needed.
+    """The phases of an operation.
 
     Raises:
         TooLargeError: it exceeds a limit of the chip.
@@ -58,10 +58,9 @@ def phases_of(operation: AnyOperation, placement: Placement, areas: Areas) -> li
         _MAPPINGS[type(operation)],
     )
     try:
-        phases = list(describe(operation, placement, areas))
+        return list(describe(operation, placement, areas))
     except ValueError as reason:
         raise TooLargeError(str(reason)) from None
-    return [*phases, *spread_phases(operation.number, operation.result.index, placement, areas)]
 
 
 def spread_phases(number: int, index: int, placement: Placement, areas: Areas) -> list[Phase]:

@@ -7,8 +7,10 @@ to itself.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from darwinn_sim import chip
 
@@ -24,6 +26,11 @@ class Piece:
     tiles: int
     row: int
     rows: Rows
+
+    @cached_property
+    def key(self) -> bytes:
+        """What tells its bytes from others."""
+        return hashlib.sha256(repr(self.rows.shape).encode() + self.rows.tobytes()).digest()
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class Phase:
         load: parameters that must be there.
         uses_ring: rows travel on channel A, on which parameters come in, too.
         alone: it uses all of wide memory.
+        receives: it takes what the host sends of an input.
     """
 
     operation: int
@@ -55,6 +63,7 @@ class Phase:
     load: Sequence[Piece] = ()
     uses_ring: bool = False
     alone: bool = False
+    receives: bool = False
 
 
 class Areas:

@@ -8,23 +8,23 @@ given by lifetime: an image may lie where another one was that nobody reads any 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.parameters import round_up
+from darwinn_testbench.compiler.stages.bands import Axes, Chain, band_axes, met
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
     Channelwise,
     Convolution,
     Image,
     IntegerGraph,
-    Reach,
     WeightedSum,
     sources_of,
 )
-from darwinn_testbench.compiler.stages.storage import Interval, Spread, Storage, banded, length, whole
+from darwinn_testbench.compiler.stages.storage import Interval, Storage, banded, length, whole
 
 _ALIGNMENT = 8
 
@@ -47,6 +47,8 @@ class Placement:
         flats: bytes of narrow memory in which inputs of several pixels arrive, by index.
         scratch: the same for what an operation needs for itself, by number of the operator.
         narrow_bytes: how much of narrow memory is in use.
+        chains: what runs band by band.
+        bands: by band the images of all chains that exist in that band alone, by index.
     """
 
     parts: Mapping[int, Storage]
@@ -54,6 +56,12 @@ class Placement:
     flats: Mapping[int, int]
     scratch: Mapping[int, int]
     narrow_bytes: int
+    chains: tuple[Chain, ...] = ()
+    bands: tuple[Mapping[int, Storage], ...] = ()
+
+    def in_band(self, band: int) -> Placement:
+        """The same while a band of chains is computed."""
+        return replace(self, parts={**self.parts, **self.bands[band]})
 
     def of(self, image: Image) -> Storage:
         """Where an operation that works on pixels reads or writes an image."""
@@ -65,56 +73,72 @@ def needs_whole(operation: AnyOperation) -> bool:
     return isinstance(operation, Convolution | Channelwise) and operation.result.is_vector
 
 
-def place(graph: IntegerGraph, scratch: Mapping[int, int]) -> Placement:
-    """Place all images of a graph; ``scratch`` are bytes that operators need for themselves.
+def place(
+    graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain] = ()
+) -> Placement:
+    """Place all images of a graph.
+
+    Args:
+        graph: the graph.
+        scratch: bytes that operators need for themselves.
+        chains: what is to run band by band.
 
     Raises:
         DoesNotFitError: narrow memory does not suffice.
     """
-    spreads = _spreads(graph)
-    copied = _copied(graph)
-    requests = _Requests(len(graph.operations))
-    images = {each.image.index: each.image for each in graph.inputs}
-    images |= {each.result.index: each.result for each in graph.operations}
-    parts = {
-        index: Storage(images[index], *axes)
-        for index, axes in spreads.items()
-    }
-    copies = {
-        index: Storage(images[index], whole(images[index].height), whole(images[index].width))
-        for index in copied
-    }
-    _ask(requests, graph, parts, copies, scratch)
-    bases = requests.solve()
+    asked = _ask(graph, scratch, chains)
+    bases = asked.requests.solve()
+
+    def based(kind: str, storages: Mapping[int, Storage]) -> dict[int, Storage]:
+        return {k: replace(each, base=bases[kind, k]) for k, each in storages.items()}
+
     return Placement(
-        parts={k: replace(each, base=bases["part", k]) for k, each in parts.items()},
-        copies={k: replace(each, base=bases["copy", k]) for k, each in copies.items()},
+        parts=based("part", asked.parts),
+        copies=based("copy", asked.copies),
         flats={k: base for (kind, k), base in bases.items() if kind == "flat"},
         scratch={k: base for (kind, k), base in bases.items() if kind == "scratch"},
-        narrow_bytes=requests.used(bases),
+        narrow_bytes=asked.requests.used(bases),
+        chains=tuple(chains),
+        bands=tuple(based("part", each) for each in asked.bands),
     )
+
+
+def pressure(
+    graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain] = ()
+) -> list[int]:
+    """Bytes that all images at each step take together: step 0 is the input."""
+    return _ask(graph, scratch, chains).requests.pressure()
 
 
 # --- which tile holds what ----------------------------------------------------------------------
 
 
-def _spreads(graph: IntegerGraph) -> dict[int, tuple[Spread, Spread]]:
-    """Rows and columns of each image of several pixels."""
+def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
+    """Rows and columns of each image of several pixels that is not of one band alone."""
     images = [each.image for each in graph.inputs] + [each.result for each in graph.operations]
-    spreads = {
+    spreads: dict[int, Axes] = {
         each.index: (banded(each.height), banded(each.width))
         for each in images
         if not each.is_vector
     }
     needs: dict[int, list[tuple[tuple[Interval, ...], tuple[Interval, ...]]]] = defaultdict(list)
-    for operation in graph.operations:
+    for step, operation in enumerate(graph.operations):
         if not isinstance(operation, Convolution | Channelwise) or needs_whole(operation):
+            continue
+        if any(step in chain for chain in chains):
             continue
         rows, columns = spreads[operation.result.index]
         if operation.source.index in spreads:
             needs[operation.source.index].append(
-                (_met(operation.rows, rows), _met(operation.columns, columns))
+                (met(operation.rows, rows.own), met(operation.columns, columns.own))
             )
+    for chain in chains:
+        members = chain.members(graph.operations)
+        for axes in band_axes(members, spreads[members[-1].result.index], chain.bands):
+            rows, columns = axes[0]
+            needs[members[0].source.index].append((rows.window, columns.window))
+        for operation in members[:-1]:
+            del spreads[operation.result.index]
     for index, wanted in needs.items():
         rows, columns = spreads[index]
         spreads[index] = (
@@ -125,14 +149,22 @@ def _spreads(graph: IntegerGraph) -> dict[int, tuple[Spread, Spread]]:
     return spreads
 
 
-def _met(reach: Reach, spread: Spread) -> tuple[Interval, ...]:
-    """What the results of each place of the grid meet of the source."""
-    return tuple(
-        reach.inputs(*own) if length(own) else (0, 0) for own in spread.own
-    )
+def _in_bands(
+    graph: IntegerGraph, chains: Sequence[Chain], parts: Mapping[int, Storage]
+) -> list[dict[int, Storage]]:
+    """By band the images of all chains, of their results the band."""
+    found: list[dict[int, Storage]] = [{} for _ in range(max((c.bands for c in chains), default=0))]
+    for chain in chains:
+        members = chain.members(graph.operations)
+        result = parts[members[-1].result.index]
+        every = band_axes(members, (result.rows, result.columns), chain.bands)
+        for band, axes in enumerate(every):
+            for operation, own in zip(members, axes[1:], strict=True):
+                found[band][operation.result.index] = Storage(operation.result, *own)
+    return found
 
 
-def _unite(graph: IntegerGraph, spreads: dict[int, tuple[Spread, Spread]]) -> None:
+def _unite(graph: IntegerGraph, spreads: dict[int, Axes]) -> None:
     """Give both operands of an addition the same windows: they are read by the same loops."""
     sums = [each for each in graph.operations if isinstance(each, WeightedSum)]
     changed = True
@@ -174,13 +206,22 @@ class _Request:
 class _Requests:
     """Places that are asked for, each from a step to another, both included."""
 
-    def __init__(self, steps: int) -> None:
-        self._end = steps
+    def __init__(self) -> None:
         self._asked: dict[_Key, _Request] = {}
 
     def ask(self, key: _Key, size: int, birth: int, death: int) -> None:
         """Ask for ``size`` bytes."""
-        self._asked[key] = _Request(round_up(max(size, 1), _ALIGNMENT), birth, death)
+        before = self._asked.get(key)
+        largest = max(size, 1, before.size if before else 0)
+        self._asked[key] = _Request(round_up(largest, _ALIGNMENT), birth, death)
+
+    def pressure(self) -> list[int]:
+        """Bytes that are asked for at each step together."""
+        end = max((each.death for each in self._asked.values()), default=0)
+        return [
+            sum(each.size for each in self._asked.values() if each.birth <= step <= each.death)
+            for step in range(end + 1)
+        ]
 
     def solve(self) -> dict[_Key, int]:
         """The first byte of each place: large ones first, each as low as it can be."""
@@ -213,30 +254,37 @@ class _Requests:
         return base
 
 
+@dataclass(frozen=True)
+class _Asked:
+    requests: _Requests
+    parts: Mapping[int, Storage]
+    copies: Mapping[int, Storage]
+    bands: Sequence[Mapping[int, Storage]]
+
+
 def _ask(
-    requests: _Requests,
-    graph: IntegerGraph,
-    parts: Mapping[int, Storage],
-    copies: Mapping[int, Storage],
-    scratch: Mapping[int, int],
-) -> None:
+    graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain]
+) -> _Asked:
     """Ask for all places: step 0 is the input, step k + 1 the k-th operation."""
-    end = len(graph.operations) + 1
-    births = {each.image.index: 0 for each in graph.inputs}
-    births |= {each.result.index: k + 1 for k, each in enumerate(graph.operations)}
-    deaths = dict(births)
-    whole_deaths = dict(births)
-    for step, operation in enumerate(graph.operations, 1):
-        for image in sources_of(operation):
-            ends = whole_deaths if needs_whole(operation) or image.is_vector else deaths
-            ends[image.index] = step
-    for port in graph.outputs:
-        ends = whole_deaths if port.image.is_vector else deaths
-        ends[port.image.index] = end
+    images = {each.image.index: each.image for each in graph.inputs}
+    images |= {each.result.index: each.result for each in graph.operations}
+    parts = {k: Storage(images[k], *axes) for k, axes in _spreads(graph, chains).items()}
+    copies = {
+        k: Storage(images[k], whole(images[k].height), whole(images[k].width))
+        for k in _copied(graph)
+    }
+    bands = _in_bands(graph, chains, parts)
+    requests = _Requests()
+    births, deaths, whole_deaths = _lifetimes(graph, chains)
     for index, storage in parts.items():
         requests.ask(("part", index), storage.bytes, births[index], deaths[index])
+    for band in bands:
+        for index, storage in band.items():
+            if index not in parts:
+                requests.ask(("part", index), storage.bytes, births[index], deaths[index])
     for index, storage in copies.items():
-        requests.ask(("copy", index), storage.bytes, births[index], whole_deaths[index])
+        birth = births[index]
+        requests.ask(("copy", index), storage.bytes, birth, whole_deaths[index])
     for port in graph.inputs:
         if port.image.index in parts:
             size = flat_bytes(parts[port.image.index])
@@ -244,12 +292,58 @@ def _ask(
     steps = {each.number: k + 1 for k, each in enumerate(graph.operations)}
     for number, size in scratch.items():
         requests.ask(("scratch", number), size, steps[number], steps[number])
+    return _Asked(requests, parts, copies, bands)
+
+
+def _lifetimes(
+    graph: IntegerGraph, chains: Sequence[Chain]
+) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """First step of each image, last step of its parts, and last step of its copy."""
+    end = len(graph.operations) + 1
+    births = {each.image.index: 0 for each in graph.inputs}
+    births |= {each.result.index: k + 1 for k, each in enumerate(graph.operations)}
+    for chain in chains:
+        births[graph.operations[chain.last].result.index] = chain.first + 1
+    deaths = dict(births)
+    for step, operation in enumerate(graph.operations, 1):
+        # A copy is made when all parts are there.
+        deaths[operation.result.index] = max(deaths[operation.result.index], step)
+    whole_deaths = dict(deaths)
+    for step, operation in enumerate(graph.operations, 1):
+        last = max([step, *(chain.last + 1 for chain in chains if step - 1 in chain)])
+        for image in sources_of(operation):
+            inner = last if image.index == _source(graph, chains, step - 1) else step
+            ends = whole_deaths if needs_whole(operation) or image.is_vector else deaths
+            ends[image.index] = max(ends[image.index], inner)
+    for port in graph.outputs:
+        ends = whole_deaths if port.image.is_vector else deaths
+        ends[port.image.index] = end
+    return births, deaths, whole_deaths
+
+
+def _source(graph: IntegerGraph, chains: Sequence[Chain], step: int) -> int | None:
+    """The image that the chain reads to which a step belongs."""
+    for chain in chains:
+        if step in chain:
+            return chain.members(graph.operations)[0].source.index
+    return None
+
+
+_FLAT_BYTES = 1 << 15
+"""Bytes of an input that a tile takes at a time, about."""
+
+
+def flat_passes(storage: Storage) -> int:
+    """In how many passes the rows of an input come, so that what a tile takes is not too much."""
+    rows = max(length(own) for own in storage.rows.own)
+    size = rows * storage.image.width * storage.image.channels
+    return min(rows, max(1, round(size / _FLAT_BYTES)))
 
 
 def flat_bytes(storage: Storage) -> int:
-    """Bytes that hold a row of tiles' own rows of an input as the host sends them, and a bit."""
+    """Bytes that hold the rows of an input that come in one pass, and a bit."""
     image = storage.image
-    rows = max(length(own) for own in storage.rows.own)
+    rows = -(-max(length(own) for own in storage.rows.own) // flat_passes(storage))
     return round_up(rows * image.width * image.channels, _ALIGNMENT) + 3 * _ALIGNMENT
 
 

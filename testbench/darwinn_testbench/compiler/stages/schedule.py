@@ -48,12 +48,7 @@ class Parameters:
         self._units = sum(_units(piece) for piece in streamed(phases, cache))
         self._sent = 0
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the host has none to send."""
-        return not self._units
-
-    def open(self) -> None:
+    def _open(self) -> None:
         """Ask the host for all of them; they wait in the parameter buffer as far as it goes."""
         size = self._units * UNIT_BYTES
         self._program.transfer(
@@ -76,7 +71,7 @@ class Parameters:
     def load(self, pieces: Sequence[Piece]) -> None:
         """Have pieces sent to their tiles."""
         for piece in pieces:
-            segments = self._cache.segments.get(piece)
+            segments = self._cache.segments_of(piece)
             if segments is None:
                 self._stream(piece)
             else:
@@ -85,6 +80,8 @@ class Parameters:
     def _stream(self, piece: Piece) -> None:
         """From the host, on channel A."""
         program, rows = self._program, piece.rows
+        if not self._sent:
+            self._open()
         program.tile(
             "RingConsumerA",
             piece.tiles,
@@ -125,32 +122,26 @@ class Parameters:
 
     def streams(self, pieces: Sequence[Piece]) -> bool:
         """Whether some of the pieces come from the host."""
-        return any(piece not in self._cache.segments for piece in pieces)
+        return any(self._cache.segments_of(piece) is None for piece in pieces)
 
 
 def streamed(phases: Sequence[Phase], cache: Cache) -> list[Piece]:
     """The pieces that come from the host, in the order in which they are needed."""
-    return [piece for phase in phases for piece in phase.load if piece not in cache.segments]
+    return [piece for phase in phases for piece in phase.load if cache.segments_of(piece) is None]
 
 
 def _units(piece: Piece) -> int:
     return piece.rows.size // UNIT_BYTES
 
 
-def write_phases(
-    program: Assembler, first: Sequence[Phase], phases: Sequence[Phase], cache: Cache
-) -> None:
-    """Write the phases ``first``, then have parameters come, and write ``phases``.
+def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> None:
+    """Write phases, and have their parameters come.
 
-    What is first has no parameters: it brings inputs, which the host sends before it is asked for
-    parameters.
+    The host sends inputs before it is asked for parameters: until the last input is there, none
+    come from the host.
     """
-    for phase in first:
-        phase.emit(program)
-        barrier(program)
     parameters = Parameters(program, phases, cache)
-    if not parameters.is_empty:
-        parameters.open()
+    last_input = max((k for k, phase in enumerate(phases) if phase.receives), default=-1)
     loaded = -1
     for number, phase in enumerate(phases):
         if program.bundles > _CHUNK_BUNDLES:
@@ -162,8 +153,9 @@ def write_phases(
         following = _next_load(phases, number)
         if following is not None and loaded < following:
             load = phases[following].load
-            on_ring = phase.uses_ring and parameters.streams(load)
-            if not (on_ring or phase.alone or phases[following].alone):
+            from_host = parameters.streams(load)
+            blocked = from_host and (phase.uses_ring or number <= last_input)
+            if not (blocked or phase.alone or phases[following].alone):
                 parameters.load(load)
                 loaded = following
         phase.emit(program)

@@ -51,11 +51,16 @@ def common(first: Interval, second: Interval) -> Interval:
 
 @dataclass(frozen=True)
 class Spread:
-    """An axis of an image of ``size`` elements over the four places of the grid."""
+    """An axis of an image of ``size`` elements over the four places of the grid.
+
+    Where it ``is_local`` each place computes all that it needs itself, so that some elements have
+    several owners.
+    """
 
     size: int
     own: tuple[Interval, ...]
     window: tuple[Interval, ...]
+    is_local: bool = False
 
     @property
     def extent(self) -> int:
@@ -82,16 +87,19 @@ class Spread:
                     window[other] = hull(window[other], part)
         return replace(self, window=tuple(window))
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether no window holds anything but its own elements."""
-        return self.own == self.window
+
+def pieces_of(interval: Interval, count: int) -> list[Interval]:
+    """An interval in ``count`` pieces one after another, of which the last ones may be empty."""
+    first, end = interval
+    step = -(-length(interval) // count)
+    return [
+        (min(first + k * step, end), min(first + (k + 1) * step, end)) for k in range(count)
+    ]
 
 
 def banded(size: int) -> Spread:
     """An axis in four equal parts, of which the last ones may be shorter or empty."""
-    part = -(-size // chip.GRID)
-    own = tuple((min(k * part, size), min((k + 1) * part, size)) for k in range(chip.GRID))
+    own = tuple(pieces_of((0, size), chip.GRID))
     return Spread(size, own, own)
 
 
