@@ -49,13 +49,16 @@ Segments = Annotated[
     option("--num_segments -n N", "Segments for several chips; more than 1 is refused.", min=1),
 ]
 Intermediate = Annotated[
-    str, option("--intermediate_tensors -i NAMES", "Tensors, with commas, at which the chip's "
-                "part ends."),
+    str,
+    option(
+        "--intermediate_tensors -i NAMES", "Tensors, with commas, at which the chip's part ends."
+    ),
 ]
 Subgraphs = Annotated[
     bool,
-    option("--enable_multiple_subgraphs -a", "Several pieces on the chip: refused, not "
-           "implemented."),
+    option(
+        "--enable_multiple_subgraphs -a", "Several pieces on the chip: refused, not implemented."
+    ),
 ]
 Search = Annotated[
     bool,
@@ -67,12 +70,8 @@ Search = Annotated[
 SearchStep = Annotated[
     int, option("--delegate_search_step -k N", "Accepted with -d; it changes nothing.", min=1)
 ]
-Timeout = Annotated[
-    int, option("--timeout_sec -t S", "Give up after S seconds; 0: never.", min=0)
-]
-NoCheck = Annotated[
-    bool, option("--no-check", "Write the file without verifying it.")
-]
+Timeout = Annotated[int, option("--timeout_sec -t S", "Give up after S seconds; 0: never.", min=0)]
+NoCheck = Annotated[bool, option("--no-check", "Write the file without verifying it.")]
 
 _COLUMNS: tuple[Column[tuple[CompileRow, ...]], ...] = (
     Column("#", lambda rows: _numbers(rows), "right"),
@@ -153,9 +152,11 @@ def _body(
         text = log_of(report, os.fspath(target), os.fspath(log), operations=operations)
         head, _, _ = text.partition("\nVerification:")
         rest = text.partition("\nVerification:")[2].partition("\n")[2] if operations else ""
-        lines += [wrapped(*head.splitlines()), Lines.of(rest.splitlines())] if rest else [
-            wrapped(*head.splitlines())
-        ]
+        lines += (
+            [wrapped(*head.splitlines()), Lines.of(rest.splitlines())]
+            if rest
+            else [wrapped(*head.splitlines())]
+        )
         lines.append("")
     lines.append(table(_COLUMNS, _alike(report.rows)))
     return lines
@@ -172,6 +173,8 @@ def _numbers(rows: tuple[CompileRow, ...]) -> str:
 
 def _operators(rows: tuple[CompileRow, ...]) -> str:
     names = {row.operator for row in rows}
-    return rows[0].operator if len(rows) == 1 else (
-        f"{len(rows)} {names.pop()}" if len(names) == 1 else counted(len(rows), "operator")
+    return (
+        rows[0].operator
+        if len(rows) == 1
+        else (f"{len(rows)} {names.pop()}" if len(names) == 1 else counted(len(rows), "operator"))
     )

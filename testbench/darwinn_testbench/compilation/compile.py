@@ -111,8 +111,8 @@ class LayerRow:
 class Compiled:
     """A compiled model.
 
-    ``data`` is the file, empty where nothing goes to the chip or it was not verified; ``report`` says
-    what became of each operator.
+    ``data`` is the file, empty where nothing goes to the chip or a check failed; ``report`` says what
+    became of each operator.
     """
 
     data: bytes
@@ -299,7 +299,7 @@ def _layers(rows: Sequence[CompileRow], built: Built | None) -> tuple[LayerRow, 
         if not phases:
             continue
         pieces = [piece for phase in phases for piece in phase.load]
-        kept = sum(piece.rows.size for piece in pieces if piece in built.cache.segments)
+        kept = sum(piece.rows.size for piece in pieces if built.cache.segments_of(piece))
         total = sum(piece.rows.size for piece in pieces)
         found.append(
             LayerRow(

@@ -150,9 +150,7 @@ def custom_options(package: bytes) -> bytes:
 
 
 def _package(*executables: Executable) -> Package:
-    return Package.of(
-        *executables, min_runtime_version=RUNTIME_VERSION, compiler_version=_COMPILER
-    )
+    return Package.of(*executables, min_runtime_version=RUNTIME_VERSION, compiler_version=_COMPILER)
 
 
 def _executable(plan: Plan, program: Assembler, kind: ExecutableType, **fields: Any) -> Executable:

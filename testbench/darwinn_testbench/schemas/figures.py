@@ -25,10 +25,10 @@ from darwinn_testbench.comparison.excitation import ExcitationFigures
 from darwinn_testbench.comparison.first_difference import PairingFigures
 from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures
+from darwinn_testbench.compilation.compile import LayerRow
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.evaluation.run import Accuracy, Confusion
-from darwinn_testbench.compilation.compile import LayerRow
 from darwinn_testbench.explain.advice import Advice
 from darwinn_testbench.explain.crossing import Piece
 from darwinn_testbench.layers.check import TensorRow

@@ -13,11 +13,11 @@ from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import RunRow
 from darwinn_testbench.chip.inspection import ExecutableRow
 from darwinn_testbench.comparison.check import OutputRow
+from darwinn_testbench.compilation.compile import CompileRow
 from darwinn_testbench.compiler import SampleRow
 from darwinn_testbench.device.answers import Answers
 from darwinn_testbench.difference.rows import DifferenceRow
 from darwinn_testbench.evaluation.task import EvaluationRow
-from darwinn_testbench.compilation.compile import CompileRow
 from darwinn_testbench.explain.explain import ExplainRow
 from darwinn_testbench.kernels import KernelsRow
 from darwinn_testbench.layers.rows import LayerRow

@@ -39,9 +39,7 @@ class Chain:
     def __contains__(self, step: int) -> bool:
         return self.first <= step <= self.last
 
-    def members(
-        self, operations: Sequence[AnyOperation]
-    ) -> list[Convolution | Channelwise]:
+    def members(self, operations: Sequence[AnyOperation]) -> list[Convolution | Channelwise]:
         """The operations of the chain."""
         chosen = operations[self.first : self.last + 1]
         return [each for each in chosen if isinstance(each, Convolution | Channelwise)]

@@ -104,9 +104,7 @@ LEAST_WORKING_ROWS = 600
 """Rows of wide memory that are left for parameters that come and go."""
 
 
-def _built(
-    model: tflite.Model, name: str, fates: tuple[Fate, ...], graph: IntegerGraph
-) -> Built:
+def _built(model: tflite.Model, name: str, fates: tuple[Fate, ...], graph: IntegerGraph) -> Built:
     planned = _plan(graph, Areas())
     kept = 0
     for _ in range(_TRIES):
@@ -189,9 +187,7 @@ def _written(
     begin(program)
     write_phases(program, planned.phases, cached)
     end(program)
-    parameters = b"".join(
-        piece.rows.tobytes() for piece in streamed(planned.phases, cached)
-    )
+    parameters = b"".join(piece.rows.tobytes() for piece in streamed(planned.phases, cached))
     package = package_of(name, graph, planned.placement, program, parameters, cached)
     on_chip = frozenset(each.number for each in fates if each.on_chip)
     return Built(

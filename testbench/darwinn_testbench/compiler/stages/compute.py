@@ -98,7 +98,9 @@ def _scales(sums: Sums) -> Values:
         TileFlag.ACTIVATION_WRITE, depth=2, expected=-1, stride=1, side=WatcherSide.SECOND
     )
     return merged(
-        walk("WideToNarrow", "wide_read", sums.row, [(HEAD_ROWS, 1), (sums.blocks, sums.block_rows)]),
+        walk(
+            "WideToNarrow", "wide_read", sums.row, [(HEAD_ROWS, 1), (sums.blocks, sums.block_rows)]
+        ),
         walk(
             "WideToNarrow",
             "narrow_write",

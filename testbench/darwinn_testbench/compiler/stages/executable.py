@@ -64,9 +64,7 @@ def package_of(
         used_narrow_memory_bytes_per_tile=placement.narrow_bytes,
     )
     executables = [inference] if cache.is_empty else _pair(inference, cache)
-    return Package.of(
-        *executables, min_runtime_version=RUNTIME_VERSION, compiler_version=COMPILER
-    )
+    return Package.of(*executables, min_runtime_version=RUNTIME_VERSION, compiler_version=COMPILER)
 
 
 def _pair(inference: Executable, cache: Cache) -> list[Executable]:
@@ -77,7 +75,7 @@ def _pair(inference: Executable, cache: Cache) -> list[Executable]:
     end(program)
     kept = blob(cache.blocks)
     bitstreams = [each.bitstream for each in inference.instruction_bitstreams]
-    common = {"parameter_caching_token": token_of(kept, *bitstreams)}
+    token = token_of(kept, *bitstreams)
     caching = Executable(
         name=inference.name,
         batch_size=1,
@@ -86,9 +84,10 @@ def _pair(inference: Executable, cache: Cache) -> list[Executable]:
         instruction_bitstreams=program.chunks(),
         dma_hints=program.hints(),
         parameters=kept,
-        **common,
+        parameter_caching_token=token,
     )
-    return [replace(inference, type=ExecutableType.EXECUTION_ONLY, **common), caching]
+    pair = replace(inference, type=ExecutableType.EXECUTION_ONLY, parameter_caching_token=token)
+    return [pair, caching]
 
 
 def _numerics(port: Port) -> NumericsConstants:
@@ -150,8 +149,8 @@ def _layout(port: Port, placement: Placement) -> OutputLayout:
 
 def _place(spread: Spread, index: int) -> tuple[int, int]:
     """Place of the grid that has an element, and its number there."""
-    for place, (first, end) in enumerate(spread.own):
-        if first <= index < end:
+    for place, (first, behind) in enumerate(spread.own):
+        if first <= index < behind:
             return place, index - first
     raise AssertionError(f"element {index} of {spread.size} has no place")
 

@@ -271,5 +271,3 @@ def output_phase(port: Port, placement: Placement) -> Phase:
             send(program, share, OUTFEED)
 
     return Phase(NO_OPERATION, f"output {port.name}", emit, uses_ring=True)
-
-

@@ -211,9 +211,7 @@ def _conv_2d(importer: Importer, operator: Operator) -> AnyOperation:
     channels, height, width, depth = weights.shape
     if depth != source.channels:
         raise StaysError("groups of channels")
-    rows, columns = window_axes(
-        operator.options, (source.height, source.width), (height, width)
-    )
+    rows, columns = window_axes(operator.options, (source.height, source.width), (height, width))
     return Convolution(
         operator.index,
         operator.name,
@@ -233,9 +231,7 @@ def _depthwise_conv_2d(importer: Importer, operator: Operator) -> AnyOperation:
     _, height, width, channels = weights.shape
     if channels % source.channels:
         raise StaysError("output channels are no multiple of input channels")
-    rows, columns = window_axes(
-        operator.options, (source.height, source.width), (height, width)
-    )
+    rows, columns = window_axes(operator.options, (source.height, source.width), (height, width))
     common = (
         operator.index,
         operator.name,
@@ -309,9 +305,7 @@ def _mean(importer: Importer, operator: Operator) -> AnyOperation:
     factor = averaging_factor(source.scale, image.scale, source.pixels)
     rows, columns = Reach(source.height, 1, 1, 0), Reach(source.width, 1, 1, 0)
     stage = _stage(tensor, image, factor)
-    return Channelwise(
-        operator.index, operator.name, image, source, rows, columns, None, 0, stage
-    )
+    return Channelwise(operator.index, operator.name, image, source, rows, columns, None, 0, stage)
 
 
 def _add(importer: Importer, operator: Operator) -> AnyOperation:
@@ -322,12 +316,12 @@ def _add(importer: Importer, operator: Operator) -> AnyOperation:
     first, second, factor = addition_weights(left.scale, right.scale, tensor)
     bias = -(left.zero_point * first + right.zero_point * second)
     stage = _stage(tensor, image, factor, bias, _activation(operator))
-    return WeightedSum(
-        operator.index, operator.name, image, (left, right), (first, second), stage
-    )
+    return WeightedSum(operator.index, operator.name, image, (left, right), (first, second), stage)
 
 
-def _requantising(source: Image, tensor: NetworkTensor, image: Image, activation: str) -> OutputStage:
+def _requantising(
+    source: Image, tensor: NetworkTensor, image: Image, activation: str
+) -> OutputStage:
     factor = np.ones(1, np.float32)
     if source.scale != image.scale:
         factor = conversion_factor(source.scale, tensor)
@@ -341,9 +335,7 @@ def _requantise(activation: str) -> Callable[[Importer, Operator], AnyOperation]
         source = importer.source(operator)
         tensor, image = importer.result(operator)
         stage = _requantising(source, tensor, image, activation)
-        return Channelwise(
-            operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage
-        )
+        return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
 
     return make
 
@@ -356,14 +348,12 @@ def _concatenation(importer: Importer, operator: Operator) -> AnyOperation:
         raise StaysError("a concatenation of rows or columns")
     if any(each.channels % 4 for each in sources[:-1]):
         raise StaysError("parts that are no whole words")
-    stages = tuple(
-        _requantising(each, tensor, image, _activation(operator)) for each in sources
-    )
+    stages = tuple(_requantising(each, tensor, image, _activation(operator)) for each in sources)
     return Joined(operator.index, operator.name, image, sources, stages)
 
 
 def _pad(importer: Importer, operator: Operator) -> AnyOperation:
-    """Zero points around an image: each pixel is copied, what is outside of the source is padding."""
+    """Zero points around an image: a copy of each pixel, where the source has one."""
     source = importer.source(operator)
     _, image = importer.result(operator)
     amounts = importer.tensor(operator, 1).constant
@@ -381,9 +371,7 @@ def _pad(importer: Importer, operator: Operator) -> AnyOperation:
     rows, columns = (Reach(1, 1, 1, int(before)) for before, _ in sides[1:3])
     tensor = importer.result(operator)[0]
     stage = _stage(tensor, image, np.float32(1))
-    return Channelwise(
-        operator.index, operator.name, image, source, rows, columns, None, 0, stage
-    )
+    return Channelwise(operator.index, operator.name, image, source, rows, columns, None, 0, stage)
 
 
 def _view(importer: Importer, operator: Operator) -> None:

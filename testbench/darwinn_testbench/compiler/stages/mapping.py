@@ -105,9 +105,7 @@ def _copy(number: int, storage: Storage, copy: Storage, areas: Areas) -> Phase:
 # --- convolutions -------------------------------------------------------------------------------
 
 
-def _convolution(
-    operation: Convolution, placement: Placement, areas: Areas
-) -> Iterator[Phase]:
+def _convolution(operation: Convolution, placement: Placement, areas: Areas) -> Iterator[Phase]:
     if needs_whole(operation):
         return _dense(operation, placement, areas)
     return _image_convolution(operation, placement, areas)
@@ -320,9 +318,7 @@ def _tell(number: int, starts: dict[int, int], sizes: dict[int, int], areas: Are
 # --- channel by channel -------------------------------------------------------------------------
 
 
-def _channelwise(
-    operation: Channelwise, placement: Placement, areas: Areas
-) -> Iterator[Phase]:
+def _channelwise(operation: Channelwise, placement: Placement, areas: Areas) -> Iterator[Phase]:
     if operation.weights is None and operation.stage.is_uniform:
         if needs_whole(operation) and not _is_copy(operation):
             return _reduction(operation, placement, areas)
@@ -488,7 +484,10 @@ def _unpacking(
             ALL_TILES,
             walk("WideToNarrow", "wide_read", row, [(rows, 1)]),
             walk(
-                "WideToNarrow", "narrow_write", scratch, [(chip.ROW_WORDS, 1), (rows, chip.ROW_WORDS)]
+                "WideToNarrow",
+                "narrow_write",
+                scratch,
+                [(chip.ROW_WORDS, 1), (rows, chip.ROW_WORDS)],
             ),
             signal(depth=1),
             row_loop=1,
@@ -529,9 +528,7 @@ def _unpacking(
 # --- element by element -------------------------------------------------------------------------
 
 
-def _weighted_sum(
-    operation: WeightedSum, placement: Placement, areas: Areas
-) -> Iterator[Phase]:
+def _weighted_sum(operation: WeightedSum, placement: Placement, areas: Areas) -> Iterator[Phase]:
     """Both operands one after another, two channels a step, times 16-bit weights."""
     left, right = (placement.of(each) for each in operation.sources)
     result = placement.of(operation.result)
@@ -585,7 +582,17 @@ def _joined(operation: Joined, placement: Placement, areas: Areas) -> Iterator[P
     for image, stage in zip(operation.sources, operation.stages, strict=True):
         source = placement.of(image)
         sums = Sums(
-            stage, image.zero_point, 0, 1, image.pitch // GROUP, GROUP, GROUP, GROUP, row, 0, [(1, 0)]
+            stage,
+            image.zero_point,
+            0,
+            1,
+            image.pitch // GROUP,
+            GROUP,
+            GROUP,
+            GROUP,
+            row,
+            0,
+            [(1, 0)],
         )
         parts = _parts(unit, unit, source, result, [], channel=channel)
         computations.append((sums, parts))

@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from darwinn_sim import chip
-
 from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.program import PACKED_ROW
 from darwinn_testbench.compiler.stages.rows import Rows

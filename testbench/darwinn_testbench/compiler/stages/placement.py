@@ -226,7 +226,9 @@ class _Requests:
     def solve(self) -> dict[_Key, int]:
         """The first byte of each place: large ones first, each as low as it can be."""
         placed: dict[_Key, int] = {}
-        order = sorted(self._asked, key=lambda key: (-self._asked[key].size, self._asked[key].birth))
+        order = sorted(
+            self._asked, key=lambda key: (-self._asked[key].size, self._asked[key].birth)
+        )
         for key in order:
             request = self._asked[key]
             base = self._lowest(request, placed)
@@ -262,9 +264,7 @@ class _Asked:
     bands: Sequence[Mapping[int, Storage]]
 
 
-def _ask(
-    graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain]
-) -> _Asked:
+def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain]) -> _Asked:
     """Ask for all places: step 0 is the input, step k + 1 the k-th operation."""
     images = {each.image.index: each.image for each in graph.inputs}
     images |= {each.result.index: each.result for each in graph.operations}
@@ -345,5 +345,3 @@ def flat_bytes(storage: Storage) -> int:
     image = storage.image
     rows = -(-max(length(own) for own in storage.rows.own) // flat_passes(storage))
     return round_up(rows * image.width * image.channels, _ALIGNMENT) + 3 * _ALIGNMENT
-
-

@@ -116,4 +116,3 @@ def gather(program: Assembler, shares: Sequence[Share], first_row: int, rows: in
     pack(program, shares)
     for share in shares:
         send(program, share, ALL_TILES)
-

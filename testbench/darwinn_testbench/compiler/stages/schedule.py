@@ -33,7 +33,6 @@ from darwinn_testbench.compiler.program import barrier, through_buffer, wrapped
 from darwinn_testbench.compiler.stages.cache import Cache
 from darwinn_testbench.compiler.stages.phases import Phase, Piece, Segment
 
-
 _CHUNK_BUNDLES = chip.PROGRAM_BUNDLES * 3 // 4
 """A phase begins a new chunk when the one before has more bundles: no phase has as many as are
 left."""

@@ -92,9 +92,7 @@ def pieces_of(interval: Interval, count: int) -> list[Interval]:
     """An interval in ``count`` pieces one after another, of which the last ones may be empty."""
     first, end = interval
     step = -(-length(interval) // count)
-    return [
-        (min(first + k * step, end), min(first + (k + 1) * step, end)) for k in range(count)
-    ]
+    return [(min(first + k * step, end), min(first + (k + 1) * step, end)) for k in range(count)]
 
 
 def banded(size: int) -> Spread:
