@@ -246,7 +246,7 @@ def _walk(
         try:
             if number in stays:
                 raise StaysError(stays[number])
-            operation = importer.take(operator)
+            taken = importer.take(operator)
         except StaysError as reason:
             fates.append(Fate(number, name, str(reason)))
             if not made.isdisjoint(operator.inputs):
@@ -254,8 +254,7 @@ def _walk(
             continue
         fates.append(Fate(number, name))
         made.update(operator.outputs)
-        if operation is not None:
-            operations.append(operation)
+        operations += taken
     return tuple(fates), importer, operations
 
 

@@ -16,7 +16,7 @@ from darwinn_sim.isa.builder import Values, traversal
 from darwinn_sim.isa.codes import PartialSumMode, TileFlag, WatcherSide
 
 from darwinn_testbench.compiler.assembler import Assembler, Loops, Watcher, signal, wait, walk
-from darwinn_testbench.compiler.stages.operations import OutputStage
+from darwinn_testbench.compiler.stages.operations import FunctionTable, OutputStage
 from darwinn_testbench.compiler.stages.writer import merged, write
 
 GRANULES = 4
@@ -27,6 +27,7 @@ HEAD_ROWS = 2
 _BIAS_STEP = chip.ROW_WORDS
 _HALF = chip.LANES // 2
 _MAIN_LOOPS = 8
+_DEGREE_CODE = 3
 _BLOCK_DEPTH = 3
 """Main loops within a block: taps, columns, rows."""
 
@@ -36,7 +37,9 @@ class Part:
     """What one tile computes.
 
     ``read`` are the loops of a sum, innermost first, in bytes; ``next_read`` and ``next_write`` the
-    distances (from column to column, from row to row).
+    distances (from column to column, from row to row). The others, if given, take the place of what
+    all tiles have in common: bytes from block to block, and rows of parameters from column to
+    column, from row to row, and from block to block.
     """
 
     source: int
@@ -46,6 +49,9 @@ class Part:
     read: Loops
     next_read: tuple[int, int]
     next_write: tuple[int, int]
+    read_block: int | None = None
+    write_block: int | None = None
+    parameter_steps: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class Sums:
         block_rows: rows from block to block.
         parameters: loops of a sum over the rows of weights, in rows.
         wide_weights: weights have 16 bits.
+        maximum: the greatest of the bytes of the rows, in place of a sum.
     """
 
     stage: OutputStage
@@ -75,6 +82,7 @@ class Sums:
     block_rows: int
     parameters: Loops
     wide_weights: bool = False
+    maximum: bool = False
 
     @property
     def has_heads(self) -> bool:
@@ -88,7 +96,18 @@ def compute(program: Assembler, sums: Sums, parts: Mapping[int, Part]) -> None:
         return
     if sums.has_heads:
         write(program, "WideToNarrow", dict.fromkeys(parts, _scales(sums)))
-    write(program, "TensorMac", {tile: _multiply(sums, part) for tile, part in parts.items()})
+    if sums.stage.table is not None:
+        write(program, "CoefficientTable", dict.fromkeys(parts, _table(sums.stage.table)))
+    name = "TensorMax" if sums.maximum else "TensorMac"
+    write(program, name, {tile: _multiply(name, sums, part) for tile, part in parts.items()})
+
+
+def _table(table: FunctionTable) -> Values:
+    return {
+        "coefficient": table.coefficients.reshape(-1).tolist(),
+        "lower_bound": table.bounds.tolist(),
+        "degree": _DEGREE_CODE,
+    }
 
 
 def _scales(sums: Sums) -> Values:
@@ -114,8 +133,11 @@ def _scales(sums: Sums) -> Values:
     )
 
 
-def _multiply(sums: Sums, part: Part) -> Values:
+def _multiply(name: str, sums: Sums, part: Part) -> Values:
     stage, heads = sums.stage, sums.has_heads
+    column, row, block = part.parameter_steps or (0, 0, sums.block_rows)
+    read_block = sums.read_block if part.read_block is None else part.read_block
+    write_block = sums.lanes if part.write_block is None else part.write_block
     over = [(part.columns, part.next_read[0]), (part.rows, part.next_read[1])]
     still = [(part.columns, 0), (part.rows, 0)]
     weights = GRANULES * (sums.row + (HEAD_ROWS if heads else 0))
@@ -124,32 +146,33 @@ def _multiply(sums: Sums, part: Part) -> Values:
         (words, WORD_BYTES),
         (part.columns, part.next_write[0]),
         (part.rows, part.next_write[1]),
-        (sums.blocks, sums.lanes),
+        (sums.blocks, write_block),
     ]
     last = -(-sums.last_lanes // WORD_BYTES)
     # Blocks are whole where there is but one, and where all are alike.
     alternate = (_BLOCK_DEPTH, last) if last != words else (0, 0)
     return merged(
         traversal(
-            "TensorMac",
+            name,
             "narrow_read",
             part.source,
-            [*part.read, *over, (sums.blocks, sums.read_block)],
+            [*part.read, *over, (sums.blocks, read_block)],
         ),
-        traversal("TensorMac", "narrow_write", part.result, write_loops, alternate=alternate),
+        traversal(name, "narrow_write", part.result, write_loops, alternate=alternate),
         traversal(
-            "TensorMac",
+            name,
             "parameter_read",
             weights,
             [
                 *((count, GRANULES * step) for count, step in sums.parameters),
-                *still,
-                (sums.blocks, GRANULES * sums.block_rows),
+                (part.columns, GRANULES * column),
+                (part.rows, GRANULES * row),
+                (sums.blocks, GRANULES * block),
             ],
         ),
         # A sum is complete when this address changes, which it does with each pixel.
         traversal(
-            "TensorMac",
+            name,
             "partial_sum",
             0,
             [(sums.taps, 0), *still, (sums.blocks, 0)],
@@ -157,7 +180,7 @@ def _multiply(sums: Sums, part: Part) -> Values:
         ),
         signal("narrow_write_producer", depth=_BLOCK_DEPTH) if heads else {},
         wait(
-            "TensorMac",
+            name,
             *([Watcher(TileFlag.WIDE_TO_SCALING, depth=_BLOCK_DEPTH, expected=1)] if heads else []),
         ),
         {
@@ -175,6 +198,7 @@ def _multiply(sums: Sums, part: Part) -> Values:
             "low_clip": float(stage.low),
             "high_clip": float(stage.high),
             "output_zero_point": stage.zero_point,
+            "function": int(stage.table is not None),
         },
         {"apply_bias": 1, "use_scales": 1, "output_scale": 1.0}
         if heads

@@ -149,7 +149,7 @@ def _padding(storage: Storage) -> dict[tuple[str, int], _Box]:
 
 
 def _filler(storage: Storage, padding: dict[tuple[str, int], _Box]) -> Callable[[Assembler], None]:
-    constant = int.from_bytes(bytes([storage.image.zero_point]) * WORD_BYTES, "little")
+    constant = int.from_bytes(bytes([storage.outside]) * WORD_BYTES, "little")
     immediate: Values = {"immediate_valid": 1, "immediate": constant}
 
     def emit(program: Assembler) -> None:

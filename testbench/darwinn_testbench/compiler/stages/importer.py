@@ -13,6 +13,7 @@ import numpy as np
 from darwinn_reference.tflite.factors import (
     addition_weights,
     averaging_factor,
+    constant_term,
     conversion_factor,
 )
 from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
@@ -26,12 +27,17 @@ from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
     Channelwise,
     Convolution,
+    Enlarged,
+    Greatest,
     Image,
     Joined,
     OutputStage,
+    Product,
     Reach,
+    Slice,
     WeightedSum,
 )
+from darwinn_testbench.compiler.stages.tables import Function, sigmoid, table_of, tanh
 
 _IMAGE_RANK = 4
 
@@ -60,8 +66,8 @@ class Importer:
             self._images[index] = _image(self.network.tensors[index])
         return self._images[index]
 
-    def take(self, operator: Operator) -> AnyOperation | None:
-        """The operation of an operator; None if it only changes a shape.
+    def take(self, operator: Operator) -> list[AnyOperation]:
+        """The operations of an operator; none if it only changes a shape.
 
         Raises:
             StaysError: it has none, and why.
@@ -72,9 +78,12 @@ class Importer:
         if operator.unread_options:
             raise StaysError(f"options {operator.unread_options} are not read")
         try:
-            return make(self, operator)
+            made = make(self, operator)
         except NotComputableError as reason:
             raise StaysError(str(reason)) from None
+        if made is None:
+            return []
+        return made if isinstance(made, list) else [made]
 
     def alias(self, operator: Operator) -> None:
         """Let the result of an operator be the image that it reads.
@@ -308,15 +317,191 @@ def _mean(importer: Importer, operator: Operator) -> AnyOperation:
     return Channelwise(operator.index, operator.name, image, source, rows, columns, None, 0, stage)
 
 
-def _add(importer: Importer, operator: Operator) -> AnyOperation:
-    left, right = importer.source(operator, 0), importer.source(operator, 1)
+def _sides_of(importer: Importer, operator: Operator) -> tuple[int, NetworkTensor] | None:
+    """Place of the computed operand and the constant one; None if both are computed.
+
+    Raises:
+        StaysError: the constant is more than one value for each channel.
+    """
+    tensors = [importer.tensor(operator, place) for place in range(2)]
+    constants = [tensor for tensor in tensors if tensor.constant is not None]
+    if not constants:
+        return None
+    (constant,) = constants
+    channels = importer.result(operator)[1].channels
+    by_channel = constant.shape[-1:] == (channels,) and constant.size == channels
+    if not (by_channel or constant.size == 1) or not constant.quantised:
+        raise StaysError("a constant operand that is not one value, or one for each channel")
+    return tensors.index(constant) ^ 1, constant
+
+
+def _by_channel(
+    importer: Importer,
+    operator: Operator,
+    place: int,
+    factors: NDArray[np.float32],
+    bias: NDArray[np.int32],
+    *,
+    sign: int = 1,
+) -> AnyOperation:
+    """A layer of weights 1 (or -1), with a factor and a bias for each channel."""
     tensor, image = importer.result(operator)
-    if left.shape != right.shape or left.shape != image.shape:
+    source = importer.source(operator, place)
+    if source.shape[-3:] != image.shape[-3:]:
+        raise StaysError("an operand that is repeated")
+    stage = _stage(tensor, image, factors, bias, _activation(operator))
+    zero = 1
+    weights = np.full((1, 1, image.channels), zero + sign, np.uint8)
+    return Channelwise(
+        operator.index, operator.name, image, source, UNIT, UNIT, weights, zero, stage
+    )
+
+
+def _sum(sign: int) -> Callable[[Importer, Operator], AnyOperation]:
+    """ADD, and SUB with a ``sign`` of -1."""
+
+    def make(importer: Importer, operator: Operator) -> AnyOperation:
+        tensor, image = importer.result(operator)
+        sides = _sides_of(importer, operator)
+        if sides is not None:
+            place, constant = sides
+            signs = (1, sign) if place == 0 else (sign, 1)
+            source = importer.source(operator, place)
+            levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
+            steps = constant_term(levels.reshape(-1), constant.scale[0], source.scale)
+            factors = conversion_factor(source.scale, tensor)
+            bias = (signs[1] * steps).astype(np.int32)
+            return _by_channel(importer, operator, place, factors, bias, sign=signs[0])
+        if sign < 0:
+            raise StaysError("a difference of two computed tensors")
+        left, right = importer.source(operator, 0), importer.source(operator, 1)
+        if left.shape != right.shape or left.shape != image.shape:
+            raise StaysError("operands of different shapes")
+        first, second, factor = addition_weights(left.scale, right.scale, tensor)
+        term = -(left.zero_point * first + right.zero_point * second)
+        stage = _stage(tensor, image, factor, term, _activation(operator))
+        return WeightedSum(
+            operator.index, operator.name, image, (left, right), (first, second), stage
+        )
+
+    return make
+
+
+def _mul(importer: Importer, operator: Operator) -> AnyOperation:
+    tensor, image = importer.result(operator)
+    sides = _sides_of(importer, operator)
+    if sides is not None:
+        place, constant = sides
+        source = importer.source(operator, place)
+        levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
+        real = levels.astype(np.float32).reshape(-1) * constant.scale[0]
+        factors = conversion_factor(source.scale, tensor, real)
+        return _by_channel(importer, operator, place, factors, np.zeros(1, np.int32))
+    left, right = importer.source(operator, 0), importer.source(operator, 1)
+    if left.is_vector and not right.is_vector:
+        left, right = right, left
+    if left.channels != right.channels or left.shape != image.shape:
         raise StaysError("operands of different shapes")
-    first, second, factor = addition_weights(left.scale, right.scale, tensor)
-    bias = -(left.zero_point * first + right.zero_point * second)
-    stage = _stage(tensor, image, factor, bias, _activation(operator))
-    return WeightedSum(operator.index, operator.name, image, (left, right), (first, second), stage)
+    if right.shape != left.shape and not right.is_vector:
+        raise StaysError("operands of different shapes")
+    factor = conversion_factor(left.scale, tensor, np.atleast_1d(right.scale))
+    stage = _stage(tensor, image, factor, activation=_activation(operator))
+    return Product(operator.index, operator.name, image, (left, right), stage)
+
+
+def _function(function: Function, saturated: float) -> Callable[[Importer, Operator], AnyOperation]:
+    """A function of each element, by its table; beyond ``saturated`` it does not change."""
+
+    def make(importer: Importer, operator: Operator) -> AnyOperation:
+        source = importer.source(operator)
+        _, image = importer.result(operator)
+        amplitude = float(np.float32(1) / image.scale)
+        table = table_of(function, saturated, amplitude)
+        stage = OutputStage(
+            np.atleast_1d(source.scale),
+            np.zeros(1, np.int32),
+            np.float32(-saturated),
+            np.float32(saturated),
+            image.zero_point,
+            table,
+        )
+        return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
+
+    return make
+
+
+def _max_pool_2d(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    kernel = tuple(int(operator.options.get(f"filter_{name}", 1)) for name in ("height", "width"))
+    rows, columns = window_axes(operator.options, (source.height, source.width), kernel)
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("a maximum in another quantisation")
+    low, high = clip_bounds(tensor, _activation(operator))
+    zero = np.float32(image.zero_point)
+    stage = OutputStage(np.ones(1, np.float32), np.zeros(1, np.int32), low + zero, high + zero, 0)
+    return Greatest(
+        operator.index, operator.name, image, source, _reach(rows), _reach(columns), stage
+    )
+
+
+def _resize_nearest(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    times = image.height // source.height
+    whole = (source.height * times, source.width * times) == (image.height, image.width)
+    if operator.options.get("align_corners") or not whole:
+        raise StaysError("an enlargement that is no whole number of times")
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("an enlargement in another quantisation")
+    stage = _stage(tensor, image, np.float32(1))
+    return Enlarged(operator.index, operator.name, image, source, times, stage)
+
+
+def _split(importer: Importer, operator: Operator) -> list[AnyOperation]:
+    axes = importer.tensor(operator, 0).constant
+    tensor = importer.tensor(operator, 1)
+    if (
+        axes is None
+        or int(np.asarray(axes).reshape(-1)[0]) % len(tensor.shape) != len(tensor.shape) - 1
+    ):
+        raise StaysError("a split of rows or columns")
+    source = importer.source(operator, 1)
+    slices: list[AnyOperation] = []
+    first = 0
+    for index in operator.outputs:
+        image = importer.image(index)
+        slices.append(_slice(importer, operator, source, index, first))
+        first += image.channels
+    return slices
+
+
+def _slice(
+    importer: Importer, operator: Operator, source: Image, index: int, first: int
+) -> AnyOperation:
+    image = importer.image(index)
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("channels in another quantisation")
+    if first % 4:
+        raise StaysError("channels that do not begin with a whole word")
+    stage = _stage(importer.network.tensors[index], image, np.float32(1))
+    return Slice(operator.index, operator.name, image, source, first, stage)
+
+
+def _strided_slice(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    shape = importer.tensor(operator, 0).shape
+    begin, _, strides = (importer.tensor(operator, place).constant for place in (1, 2, 3))
+    masks = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    if begin is None or strides is None or any(operator.options.get(name) for name in masks):
+        raise StaysError("a slice of another form")
+    if (np.asarray(strides) != 1).any() or tensor.shape[:-1] != shape[:-1]:
+        raise StaysError("a slice of rows or columns")
+    first = int(np.asarray(begin).reshape(-1)[-1])
+    if (int(operator.options.get("begin_mask", 0)) >> (len(shape) - 1)) & 1:
+        first = 0
+    return _slice(importer, operator, source, image.index, first % shape[-1])
 
 
 def _requantising(
@@ -378,20 +563,30 @@ def _view(importer: Importer, operator: Operator) -> None:
     importer.alias(operator)
 
 
-_OPERATORS: Mapping[str, Callable[[Importer, Operator], AnyOperation | None]] = {
-    "ADD": _add,
+_Made = AnyOperation | list[AnyOperation] | None
+
+_OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
+    "ADD": _sum(1),
     "AVERAGE_POOL_2D": _average_pool_2d,
     "CONCATENATION": _concatenation,
     "CONV_2D": _conv_2d,
     "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
     "EXPAND_DIMS": _view,
     "FULLY_CONNECTED": _fully_connected,
+    "LOGISTIC": _function(sigmoid, 10.5),
+    "MAX_POOL_2D": _max_pool_2d,
     "MEAN": _mean,
+    "MUL": _mul,
     "PAD": _pad,
     "QUANTIZE": _requantise("NONE"),
     "RELU": _requantise("RELU"),
     "RELU6": _requantise("RELU6"),
     "RELU_N1_TO_1": _requantise("RELU_N1_TO_1"),
     "RESHAPE": _view,
+    "RESIZE_NEAREST_NEIGHBOR": _resize_nearest,
+    "SPLIT": _split,
+    "STRIDED_SLICE": _strided_slice,
+    "SUB": _sum(-1),
+    "TANH": _function(tanh, 5.6),
     "SQUEEZE": _view,
 }

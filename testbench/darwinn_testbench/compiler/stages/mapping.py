@@ -13,20 +13,27 @@ from typing import cast
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
+from darwinn_sim.isa.builder import Values
 from darwinn_sim.isa.codes import TileFlag
 from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.assembler import Assembler, Watcher, signal, wait, walk
-from darwinn_testbench.compiler.program import ALL_TILES
+from darwinn_testbench.compiler.program import ALL_TILES, tile_set
 from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums, compute
 from darwinn_testbench.compiler.stages.exchange import exchanges
 from darwinn_testbench.compiler.stages.operations import (
+    UNIT,
     AnyOperation,
     Channelwise,
     Convolution,
+    Enlarged,
+    Greatest,
+    Image,
     Joined,
     OutputStage,
+    Product,
     Reach,
+    Slice,
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
@@ -39,8 +46,10 @@ from darwinn_testbench.compiler.stages.rows import (
     lane_rows,
     one_hot,
     packed,
+    spread_out,
 )
-from darwinn_testbench.compiler.stages.storage import TILES, Storage, common
+from darwinn_testbench.compiler.stages.storage import TILES, Interval, Storage, common, length
+from darwinn_testbench.compiler.stages.writer import merged, write
 
 
 class TooLargeError(Exception):
@@ -400,12 +409,18 @@ def _reduction(operation: Channelwise, placement: Placement, areas: Areas) -> It
 
 def scratch_bytes(operation: AnyOperation, areas: Areas) -> int:
     """Bytes of narrow memory that an operation needs to unpack its parameters."""
+    if isinstance(operation, Product):
+        return min(areas.spread_rows * _DIAGONAL, _PRODUCT_BYTES)
     if not isinstance(operation, Channelwise) or operation.weights is None:
         return 0
     taps = operation.rows.kernel * operation.columns.kernel
     groups = min(_groups_at_once(taps, areas), operation.source.pitch // GROUP)
     small = groups * (taps + HEAD_ROWS)
     return -(-small * GROUP // chip.ROW_WORDS) * chip.ROW_BYTES
+
+
+_PRODUCT_BYTES = 1 << 13
+"""Bytes of weights that a product makes at a time, at most."""
 
 
 def _groups_at_once(taps: int, areas: Areas) -> int:
@@ -572,30 +587,21 @@ def _weighted_sum(operation: WeightedSum, placement: Placement, areas: Areas) ->
     )
 
 
+def _copying(stage: OutputStage, image: Image, groups: int, row: int) -> Sums:
+    """Each word by itself, with weights of 1."""
+    return Sums(stage, image.zero_point, 0, 1, groups, GROUP, GROUP, GROUP, row, 0, [(1, 0)])
+
+
 def _joined(operation: Joined, placement: Placement, areas: Areas) -> Iterator[Phase]:
     """Each part is copied behind the one before, with its own output stage."""
     result = placement.of(operation.result)
     row, _ = areas.take(1)
     computations = []
     channel = 0
-    unit = Reach(1, 1, 1, 0)
     for image, stage in zip(operation.sources, operation.stages, strict=True):
         source = placement.of(image)
-        sums = Sums(
-            stage,
-            image.zero_point,
-            0,
-            1,
-            image.pitch // GROUP,
-            GROUP,
-            GROUP,
-            GROUP,
-            row,
-            0,
-            [(1, 0)],
-        )
-        parts = _parts(unit, unit, source, result, [], channel=channel)
-        computations.append((sums, parts))
+        sums = _copying(stage, image, image.pitch // GROUP, row)
+        computations.append((sums, _parts(UNIT, UNIT, source, result, [], channel=channel)))
         channel += image.channels
     yield Phase(
         operation.number,
@@ -605,9 +611,326 @@ def _joined(operation: Joined, placement: Placement, areas: Areas) -> Iterator[P
     )
 
 
+def _slice(operation: Slice, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Some channels, copied."""
+    source, result = placement.of(operation.source), placement.of(operation.result)
+    row, _ = areas.take(1)
+    sums = _copying(operation.stage, operation.source, result.image.pitch // GROUP, row)
+    parts = _parts(UNIT, UNIT, source, result, [], source_channel=operation.first)
+    yield Phase(
+        operation.number,
+        "slice",
+        _computation(sums, parts),
+        [Piece(ALL_TILES, row, identity())],
+    )
+
+
+def _enlarged(operation: Enlarged, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """A copy for each place that a pixel has among those that come of it."""
+    source, result = placement.of(operation.source), placement.of(operation.result)
+    row, _ = areas.take(1)
+    times = operation.times
+    sums = _copying(operation.stage, operation.source, result.image.pitch // GROUP, row)
+    computations = []
+    for down, across in np.ndindex(times, times):
+        parts = {}
+        for tile in TILES:
+            rows, columns = (
+                _of_phase(own, offset, times)
+                for own, offset in zip(result.own(tile), (down, across), strict=True)
+            )
+            if not (length(rows) and length(columns)):
+                continue
+            parts[tile] = Part(
+                source.address(tile, rows[0], columns[0]),
+                result.address(tile, rows[0] * times + down, columns[0] * times + across),
+                length(rows),
+                length(columns),
+                [],
+                (source.image.pitch, source.row_pitch),
+                (times * result.image.pitch, times * result.row_pitch),
+            )
+        computations.append((sums, parts))
+    yield Phase(
+        operation.number,
+        "enlargement",
+        _computations(computations),
+        [Piece(ALL_TILES, row, identity())],
+    )
+
+
+def _of_phase(own: Interval, offset: int, times: int) -> Interval:
+    """The pixels of the source of which results ``times * pixel + offset`` are within ``own``."""
+    return -(-(own[0] - offset) // times), -(-(own[1] - offset) // times)
+
+
+# --- products -----------------------------------------------------------------------------------
+
+_DIAGONAL = GROUP * GROUP
+"""Bytes of the weights of four channels: each on the diagonal, zero points off it."""
+
+
+def _product(operation: Product, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """The second operand becomes weights of the first: a row of them for each four elements."""
+    first, second = operation.sources
+    left, right = placement.of(first), placement.of(second)
+    result = placement.of(operation.result)
+    once = second.is_vector and not first.is_vector
+    groups = result.image.pitch // GROUP
+    row, _ = areas.take(1)
+    rows, columns = (max(map(length, axis.own)) for axis in (result.rows, result.columns))
+    pixels = 1 if once else rows * columns
+    limit = min(areas.spread_rows, _scratch_rows(operation, placement))
+    groups_at_once = min(groups, limit // pixels) or 1
+    rows_at_once = rows if once or groups_at_once * pixels <= limit else limit // columns
+    if not rows_at_once:
+        raise ValueError("a row of an image is too long for a product")
+    scratch = placement.scratch[operation.number]
+    for group in range(0, groups, groups_at_once):
+        count = min(groups_at_once, groups - group)
+        for top in range(0, rows, rows_at_once):
+            yield from _product_part(
+                operation,
+                (left, right, result),
+                (group, count),
+                (top, rows_at_once),
+                once=once,
+                scratch=scratch,
+                row=row,
+                spread=areas.spread,
+            )
+
+
+def _scratch_rows(operation: Product, placement: Placement) -> int:
+    return placement.scratch_sizes[operation.number] // _DIAGONAL
+
+
+def _product_part(
+    operation: Product,
+    storages: tuple[Storage, Storage, Storage],
+    channels: tuple[int, int],
+    band: tuple[int, int],
+    *,
+    once: bool,
+    scratch: int,
+    row: int,
+    spread: int,
+) -> Iterator[Phase]:
+    """Some channels of some rows: make weights, pack them into rows, multiply."""
+    left, right, result = storages
+    group, count = channels
+    zero = right.image.zero_point
+    copy = OutputStage(
+        np.ones(1, np.float32),
+        np.zeros(1, np.int32),
+        np.float32(-zero),
+        np.float32(255 - zero),
+        zero,
+    )
+    weights, products = {}, {}
+    small: dict[int, list[int]] = {}
+    for tile in TILES:
+        own_rows, (start, end) = result.own(tile)
+        top = own_rows[0] + band[0]
+        rows, columns = min(band[1], own_rows[1] - top), end - start
+        if rows <= 0 or columns <= 0:
+            continue
+        height, width = (1, 1) if once else (rows, columns)
+        at = (0, 0) if once else (top, start)
+        weights[tile] = Part(
+            right.address(tile, *at) + group * GROUP,
+            scratch,
+            height,
+            width,
+            [],
+            (right.image.pitch, right.row_pitch),
+            (_DIAGONAL, width * _DIAGONAL),
+            write_block=height * width * _DIAGONAL,
+        )
+        small.setdefault(height * width * count, []).append(tile)
+        steps = (0, 0, 1) if once else (1, columns, rows * columns)
+        products[tile] = Part(
+            left.address(tile, top, start) + group * GROUP,
+            result.address(tile, top, start) + group * GROUP,
+            rows,
+            columns,
+            [],
+            (left.image.pitch, left.row_pitch),
+            (result.image.pitch, result.row_pitch),
+            parameter_steps=steps,
+        )
+    if not products:
+        return
+    diagonal = Sums(copy, zero, 0, 1, count, _DIAGONAL, _DIAGONAL, GROUP, row, 0, [(1, 0)])
+    yield Phase(
+        operation.number,
+        "weights of a product",
+        _computation(diagonal, weights),
+        [Piece(ALL_TILES, row, spread_out())],
+    )
+    yield Phase(operation.number, "rows of a product", _packing(small, scratch, spread))
+    sums = Sums(
+        operation.stage,
+        left.image.zero_point,
+        zero,
+        1,
+        count,
+        GROUP,
+        GROUP,
+        GROUP,
+        spread,
+        1,
+        [(1, 0)],
+    )
+    yield Phase(operation.number, "product", _computation(sums, products))
+
+
+def _packing(small: dict[int, list[int]], scratch: int, spread: int) -> Callable[[Assembler], None]:
+    """Gather rows of four words."""
+
+    def emit(program: Assembler) -> None:
+        for rows, tiles in small.items():
+            program.tile(
+                "NarrowToWide",
+                tile_set(tiles),
+                walk(
+                    "NarrowToWide",
+                    "narrow_read",
+                    scratch // WORD_BYTES,
+                    [(GROUP, 1), (rows, GROUP)],
+                ),
+                walk("NarrowToWide", "wide_write", spread, [(rows, 1)]),
+                row_loop=1,
+            )
+
+    return emit
+
+
+# --- maxima -------------------------------------------------------------------------------------
+
+_SQUARE = 2
+"""Pixels on each side of what goes into one row: four bytes of a lane."""
+
+
+def _greatest(operation: Greatest, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Squares of 2 x 2 pixels become rows, a lane for each channel with four bytes to compare.
+
+    Squares overlap, so that they cover the window.
+    """
+    source, result = placement.of(operation.source), placement.of(operation.result)
+    if needs_whole(operation):
+        source = placement.copies[operation.source.index]
+        if operation.rows.before or operation.columns.before:
+            raise ValueError("a maximum over the border of a whole image")
+    squares = [_squares(operation.rows.kernel), _squares(operation.columns.kernel)]
+    each = squares[0] * squares[1]
+    groups = result.image.pitch // GROUP
+    rows, columns = (max(map(length, axis.own)) for axis in (result.rows, result.columns))
+    if each * columns > areas.spread_rows:
+        raise ValueError("a row of an image is too long for a maximum")
+    at_once = min(rows, areas.spread_rows // (each * columns))
+    for group in range(0, groups, chip.LANES // GROUP):
+        count = min(chip.LANES // GROUP, groups - group)
+        for top in range(0, rows, at_once):
+            yield from _greatest_part(
+                operation, source, result, (group, count), (top, at_once), squares, areas.spread
+            )
+
+
+def _squares(kernel: int) -> int:
+    """How many squares, each a pixel further, cover a side of a window."""
+    return max(1, kernel - 1)
+
+
+def _greatest_part(
+    operation: Greatest,
+    source: Storage,
+    result: Storage,
+    channels: tuple[int, int],
+    band: tuple[int, int],
+    squares: Sequence[int],
+    spread: int,
+) -> Iterator[Phase]:
+    group, count = channels
+    each = squares[0] * squares[1]
+    gathers: dict[int, list[Values]] = {}
+    parts = {}
+    pixel, line = source.image.pitch // WORD_BYTES, source.row_pitch // WORD_BYTES
+    sides = [min(_SQUARE, reach.kernel) for reach in (operation.rows, operation.columns)]
+    for tile in TILES:
+        own_rows, (start, end) = result.own(tile)
+        top = own_rows[0] + band[0]
+        rows, columns = min(band[1], own_rows[1] - top), end - start
+        if rows <= 0 or columns <= 0:
+            continue
+        gathers[tile] = []
+        # Loops of a traversal: the square, the channels, and two more of the four that there are.
+        for number, (line_number, down) in enumerate(np.ndindex(rows, squares[0])):
+            corner = source.word(
+                tile,
+                operation.rows.first(top + line_number) + down,
+                operation.columns.first(start),
+            )
+            gathers[tile].append(
+                merged(
+                    walk(
+                        "NarrowToWide",
+                        "narrow_read",
+                        corner + group,
+                        [
+                            (_SQUARE, pixel if sides[1] == _SQUARE else 0),
+                            (_SQUARE, line if sides[0] == _SQUARE else 0),
+                            (count, 1),
+                            (squares[1], pixel),
+                            (columns, operation.columns.stride * pixel),
+                        ],
+                    ),
+                    walk(
+                        "NarrowToWide",
+                        "wide_write",
+                        spread + line_number * columns * each + down * squares[1],
+                        [(squares[1], 1), (columns, each)],
+                    ),
+                    {"row_loop": 3, "transpose": 1},
+                )
+            )
+            del number
+        parts[tile] = Part(
+            source.base,
+            result.address(tile, top, start) + group * GROUP,
+            rows,
+            columns,
+            [],
+            (0, 0),
+            (result.image.pitch, result.row_pitch),
+            parameter_steps=(each, columns * each, 0),
+        )
+    if not parts:
+        return
+
+    def gather_rows(program: Assembler) -> None:
+        for number in range(max(map(len, gathers.values()))):
+            write(
+                program,
+                "NarrowToWide",
+                {tile: found[number] for tile, found in gathers.items() if number < len(found)},
+            )
+
+    yield Phase(operation.number, "rows of a maximum", gather_rows)
+    lanes = count * GROUP
+    sums = Sums(
+        operation.stage, 0, 0, each, 1, lanes, lanes, 0, spread, 0, [(each, 1)], maximum=True
+    )
+    yield Phase(operation.number, "maximum", _computation(sums, parts))
+
+
 _MAPPINGS = {
     Convolution: _convolution,
     Channelwise: _channelwise,
     WeightedSum: _weighted_sum,
     Joined: _joined,
+    Product: _product,
+    Slice: _slice,
+    Enlarged: _enlarged,
+    Greatest: _greatest,
 }

@@ -76,11 +76,23 @@ UNIT = Reach(1, 1, 1, 0)
 
 
 @dataclass(frozen=True, eq=False)
+class FunctionTable:
+    """A function in eight pieces, polynomials of degree 4 each.
+
+    ``coefficients`` float32 (8, 5), lowest power first; ``bounds`` float32 (7), where the pieces
+    after the first begin.
+    """
+
+    coefficients: NDArray[np.float32]
+    bounds: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
 class OutputStage:
     """What becomes of an int32 sum: bias, factor, bounds, rounding, zero point.
 
     ``factors`` (float32) and ``bias`` (int32) have one element, or one for each channel. Bounds are
-    in steps from the zero point.
+    in steps from the zero point. With a ``table`` they are those of the function's argument.
     """
 
     factors: NDArray[np.float32]
@@ -88,6 +100,7 @@ class OutputStage:
     low: np.float32
     high: np.float32
     zero_point: int
+    table: FunctionTable | None = None
 
     @property
     def is_uniform(self) -> bool:
@@ -151,12 +164,50 @@ class Joined(Operation):
     stages: tuple[OutputStage, ...]
 
 
-AnyOperation = Convolution | Channelwise | WeightedSum | Joined
+@dataclass(frozen=True, eq=False)
+class Product(Operation):
+    """Two operands, element by element; the second may be one pixel for all of the first."""
+
+    sources: tuple[Image, Image]
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class Slice(Operation):
+    """Some channels of an image, from channel ``first`` on."""
+
+    source: Image
+    first: int
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class Enlarged(Operation):
+    """Each pixel ``times`` times in each direction."""
+
+    source: Image
+    times: int
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class Greatest(Operation):
+    """The greatest byte of each window, each channel alone; outside of the image is nothing."""
+
+    source: Image
+    rows: Reach
+    columns: Reach
+    stage: OutputStage
+
+
+AnyOperation = (
+    Convolution | Channelwise | WeightedSum | Joined | Product | Slice | Enlarged | Greatest
+)
 
 
 def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
     """The images that an operation reads."""
-    if isinstance(operation, WeightedSum | Joined):
+    if isinstance(operation, WeightedSum | Joined | Product):
         return operation.sources
     return (operation.source,)
 

@@ -16,17 +16,29 @@ from darwinn_sim import chip
 from darwinn_testbench.compiler.parameters import round_up
 from darwinn_testbench.compiler.stages.bands import Axes, Chain, band_axes, met
 from darwinn_testbench.compiler.stages.operations import (
+    UNIT,
     AnyOperation,
     Channelwise,
     Convolution,
+    Enlarged,
+    Greatest,
     Image,
     IntegerGraph,
     WeightedSum,
     sources_of,
 )
-from darwinn_testbench.compiler.stages.storage import Interval, Storage, banded, length, whole
+from darwinn_testbench.compiler.stages.storage import (
+    Interval,
+    Spread,
+    Storage,
+    banded,
+    length,
+    whole,
+)
 
 _ALIGNMENT = 8
+Windowed = Convolution | Channelwise | Greatest
+"""Operations that read a window for each pixel."""
 
 
 class DoesNotFitError(Exception):
@@ -45,7 +57,8 @@ class Placement:
         parts: images that are spread over the tiles, by index.
         copies: images that every tile has as a whole, by index.
         flats: bytes of narrow memory in which inputs of several pixels arrive, by index.
-        scratch: the same for what an operation needs for itself, by number of the operator.
+        scratch: the same for what an operation needs for itself, by number of the operator;
+            ``scratch_sizes`` are its bytes.
         narrow_bytes: how much of narrow memory is in use.
         chains: what runs band by band.
         bands: by band the images of all chains that exist in that band alone, by index.
@@ -55,6 +68,7 @@ class Placement:
     copies: Mapping[int, Storage]
     flats: Mapping[int, int]
     scratch: Mapping[int, int]
+    scratch_sizes: Mapping[int, int]
     narrow_bytes: int
     chains: tuple[Chain, ...] = ()
     bands: tuple[Mapping[int, Storage], ...] = ()
@@ -70,7 +84,7 @@ class Placement:
 
 def needs_whole(operation: AnyOperation) -> bool:
     """Whether an operation reads all pixels of its source at once."""
-    return isinstance(operation, Convolution | Channelwise) and operation.result.is_vector
+    return isinstance(operation, Windowed) and operation.result.is_vector
 
 
 def place(
@@ -97,6 +111,7 @@ def place(
         copies=based("copy", asked.copies),
         flats={k: base for (kind, k), base in bases.items() if kind == "flat"},
         scratch={k: base for (kind, k), base in bases.items() if kind == "scratch"},
+        scratch_sizes=scratch,
         narrow_bytes=asked.requests.used(bases),
         chains=tuple(chains),
         bands=tuple(based("part", each) for each in asked.bands),
@@ -123,7 +138,13 @@ def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
     }
     needs: dict[int, list[tuple[tuple[Interval, ...], tuple[Interval, ...]]]] = defaultdict(list)
     for step, operation in enumerate(graph.operations):
-        if not isinstance(operation, Convolution | Channelwise) or needs_whole(operation):
+        if isinstance(operation, Enlarged):
+            rows, columns = spreads[operation.result.index]
+            needs[operation.source.index].append(
+                (_reduced(rows, operation.times), _reduced(columns, operation.times))
+            )
+            continue
+        if not isinstance(operation, Windowed) or needs_whole(operation):
             continue
         if any(step in chain for chain in chains):
             continue
@@ -147,6 +168,43 @@ def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
         )
     _unite(graph, spreads)
     return spreads
+
+
+def _reduced(spread: Spread, times: int) -> tuple[Interval, ...]:
+    """The pixels of which those of an enlargement come."""
+    return tuple(
+        (own[0] // times, (own[1] - 1) // times + 1) if length(own) else (0, 0)
+        for own in spread.own
+    )
+
+
+def _padding(graph: IntegerGraph, spreads: Mapping[int, Axes]) -> dict[int, int]:
+    """What is outside of images of which a maximum is taken: 0, which is never greater.
+
+    Raises:
+        DoesNotFitError: another operator needs zero points there.
+    """
+    found: dict[int, int] = {}
+    for step, operation in enumerate(graph.operations):
+        if not isinstance(operation, Greatest) or needs_whole(operation):
+            continue
+        index = operation.source.index
+        others = [
+            each
+            for each in graph.operations
+            if isinstance(each, Convolution | Channelwise)
+            and each.source.index == index
+            and (each.rows != UNIT or each.columns != UNIT)
+        ]
+        beyond = any(
+            window[0] < 0 or window[1] > axis.size
+            for axis in spreads[index]
+            for window in axis.window
+        )
+        if beyond and others:
+            raise DoesNotFitError(step, "a maximum over the border of what is convolved, too")
+        found[index] = 0
+    return found
 
 
 def _in_bands(
@@ -268,7 +326,12 @@ def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain
     """Ask for all places: step 0 is the input, step k + 1 the k-th operation."""
     images = {each.image.index: each.image for each in graph.inputs}
     images |= {each.result.index: each.result for each in graph.operations}
-    parts = {k: Storage(images[k], *axes) for k, axes in _spreads(graph, chains).items()}
+    spreads = _spreads(graph, chains)
+    padding = _padding(graph, spreads)
+    parts = {
+        k: Storage(images[k], *axes, padding=padding.get(k, images[k].zero_point))
+        for k, axes in spreads.items()
+    }
     copies = {
         k: Storage(images[k], whole(images[k].height), whole(images[k].width))
         for k in _copied(graph)

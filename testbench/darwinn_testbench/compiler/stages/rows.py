@@ -73,6 +73,18 @@ def identity() -> Rows:
     return row
 
 
+def spread_out() -> Rows:
+    """One row that makes of four inputs 16 bytes: a 4 x 4 matrix with them on the diagonal.
+
+    Off it the sum is 0, which becomes the zero point.
+    """
+    row = np.zeros((1, UNIT_BYTES), np.uint8)
+    lanes = row.reshape(-1, WORD_BYTES)
+    for channel in range(GROUP):
+        lanes[(GROUP + 1) * channel, channel] = 1
+    return row
+
+
 def one_hot(weights: tuple[int, ...]) -> Rows:
     """Rows of 16-bit weights: two for each operand, of which each gives two lanes its product."""
     rows = np.zeros((2 * len(weights), UNIT_BYTES // 2), np.uint16)

@@ -109,12 +109,21 @@ def whole(size: int) -> Spread:
 
 @dataclass(frozen=True)
 class Storage:
-    """An image in narrow memory: from byte ``base``, the same on all tiles."""
+    """An image in narrow memory: from byte ``base``, the same on all tiles.
+
+    ``padding`` is the byte that stands outside of it, -1 for its zero point.
+    """
 
     image: Image
     rows: Spread
     columns: Spread
     base: int = 0
+    padding: int = -1
+
+    @property
+    def outside(self) -> int:
+        """The byte that stands outside of the image."""
+        return self.image.zero_point if self.padding < 0 else self.padding
 
     @property
     def row_pitch(self) -> int:
