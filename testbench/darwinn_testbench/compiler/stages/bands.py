@@ -1,31 +1,46 @@
-"""Chains of layers that run band by band, where their images exceed the memory of the tiles.
+"""Chains of operations that run band by band, where their images exceed the memory of the tiles.
 
-Between the source of a chain and its result only a band of rows exists at a time. Each tile
-computes what its part of the band needs of every image between, also what neighbours compute too:
-nothing has to be exchanged there.
+Within a chain only a band of rows of each image exists at a time. Each tile computes what its part
+of the band needs of every image between, also what neighbours compute too: nothing has to be
+exchanged there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
     Channelwise,
     Convolution,
+    Enlarged,
+    Greatest,
+    Image,
+    Joined,
+    Product,
     Reach,
+    Slice,
+    sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import (
     Interval,
     Spread,
     common,
+    hull,
     length,
     pieces_of,
 )
 
 Axes = tuple[Spread, Spread]
 """Rows and columns of an image."""
+Needs = tuple[tuple[Interval, ...], tuple[Interval, ...]]
+"""What each place of the grid needs of an image, by rows and columns."""
+
+Windowed = Convolution | Channelwise | Greatest
+"""Operations that read a window for each pixel."""
+MEMBERS = (Convolution, Channelwise, Product, Slice, Joined, Enlarged)
+"""Operations that can be in a chain."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +54,19 @@ class Chain:
     def __contains__(self, step: int) -> bool:
         return self.first <= step <= self.last
 
-    def members(self, operations: Sequence[AnyOperation]) -> list[Convolution | Channelwise]:
+    def members(self, operations: Sequence[AnyOperation]) -> Sequence[AnyOperation]:
         """The operations of the chain."""
-        chosen = operations[self.first : self.last + 1]
-        return [each for each in chosen if isinstance(each, Convolution | Channelwise)]
+        return operations[self.first : self.last + 1]
+
+    def sources(self, operations: Sequence[AnyOperation]) -> dict[int, Image]:
+        """The images of several pixels that the chain reads and does not make, by index."""
+        made = {each.result.index for each in self.members(operations)}
+        return {
+            image.index: image
+            for each in self.members(operations)
+            for image in sources_of(each)
+            if image.index not in made and not image.is_vector
+        }
 
 
 def met(reach: Reach, own: Sequence[Interval]) -> tuple[Interval, ...]:
@@ -50,33 +74,59 @@ def met(reach: Reach, own: Sequence[Interval]) -> tuple[Interval, ...]:
     return tuple(reach.inputs(*each) if length(each) else (0, 0) for each in own)
 
 
-def band_axes(
-    members: Sequence[Convolution | Channelwise], result: Axes, bands: int
-) -> Iterator[list[Axes]]:
-    """For each band the axes of every result of the chain, and before them those of its source.
+def reduced(own: Sequence[Interval], times: int) -> tuple[Interval, ...]:
+    """The pixels of which those of an enlargement come."""
+    return tuple(
+        (each[0] // times, (each[1] - 1) // times + 1) if length(each) else (0, 0) for each in own
+    )
 
-    The source's are what the band needs of it; the last ones are the band of the chain's result.
-    """
+
+def needs_of(operation: AnyOperation, rows: Spread, columns: Spread) -> Needs:
+    """What an operation needs of each source for results of these rows and columns."""
+    if isinstance(operation, Windowed):
+        return met(operation.rows, rows.own), met(operation.columns, columns.own)
+    if isinstance(operation, Enlarged):
+        return reduced(rows.own, operation.times), reduced(columns.own, operation.times)
+    return rows.own, columns.own
+
+
+@dataclass(frozen=True)
+class Band:
+    """A band of a chain: the axes of all images that it makes, and what it needs of others."""
+
+    made: Mapping[int, Axes]
+    needs: Mapping[int, Needs]
+
+
+def band_axes(members: Sequence[AnyOperation], result: Axes, bands: int) -> Iterator[Band]:
+    """Each band of a chain whose last result has the axes ``result``."""
     rows, columns = result
     for band in range(bands):
         own = tuple(pieces_of(each, bands)[band] for each in rows.own)
-        axes: Axes = (replace(rows, own=own), columns)
-        found = [axes]
+        last = members[-1].result.index
+        made: dict[int, Axes] = {last: (replace(rows, own=own), columns)}
+        needs: dict[int, Needs] = {}
         for operation in reversed(members):
-            axes = _before(operation, axes)
-            found.append(axes)
-        yield found[::-1]
+            image = operation.result
+            if image.index != last:
+                window = needs.pop(image.index)
+                made[image.index] = _local(image.height, window[0]), _local(image.width, window[1])
+            wanted = needs_of(operation, *made[image.index])
+            for source in sources_of(operation):
+                if not source.is_vector:
+                    before = needs.get(source.index, wanted)
+                    needs[source.index] = (
+                        _both(before[0], wanted[0]),
+                        _both(before[1], wanted[1]),
+                    )
+        yield Band(made, needs)
 
 
-def _before(operation: Convolution | Channelwise, axes: Axes) -> Axes:
-    """The axes of the source of an operation, as far as its result needs it."""
-    source = operation.source
-    rows = _axis(source.height, met(operation.rows, axes[0].own))
-    columns = _axis(source.width, met(operation.columns, axes[1].own))
-    return rows, columns
+def _both(first: tuple[Interval, ...], second: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    return tuple(hull(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _axis(size: int, window: tuple[Interval, ...]) -> Spread:
+def _local(size: int, window: tuple[Interval, ...]) -> Spread:
     own = []
     for each in window:
         inside = common(each, (0, size))

@@ -89,7 +89,7 @@ def build(model: tflite.Model, name: str, stays: Mapping[int, str] | None = None
         try:
             return _built(model, name, fates, graph)
         except _StaysHere as found:
-            kept[found.number] = found.reason
+            kept = _without(source, kept, found)
 
 
 class _StaysHere(Exception):
@@ -102,6 +102,21 @@ class _StaysHere(Exception):
 
 LEAST_WORKING_ROWS = 600
 """Rows of wide memory that are left for parameters that come and go."""
+
+
+def _without(source: Network, kept: Mapping[int, str], found: _StaysHere) -> dict[int, str]:
+    """Leave an operator out that does not fit: with what depends on it, or with what it needs.
+
+    The chip gets one piece: what is before the operator, or what is behind it. The larger one is
+    taken.
+    """
+    alone = {**kept, found.number: found.reason}
+    needed = source.operators_before(source.operators[found.number].outputs[0])
+    behind = {**kept, **{each.index: found.reason for each in needed}}
+    sizes = [
+        sum(fate.on_chip for fate in _partition(source, choice)[0]) for choice in (alone, behind)
+    ]
+    return alone if sizes[0] >= sizes[1] else behind
 
 
 def _built(model: tflite.Model, name: str, fates: tuple[Fate, ...], graph: IntegerGraph) -> Built:

@@ -6,22 +6,16 @@ taken with which they do not, in as few bands as possible: bands compute some el
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from darwinn_sim import chip
 
-from darwinn_testbench.compiler.stages.bands import Chain
-from darwinn_testbench.compiler.stages.operations import (
-    Channelwise,
-    Convolution,
-    IntegerGraph,
-    sources_of,
-)
+from darwinn_testbench.compiler.stages.bands import MEMBERS, Chain
+from darwinn_testbench.compiler.stages.operations import IntegerGraph, sources_of
 from darwinn_testbench.compiler.stages.placement import needs_whole, pressure
 
 _BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-_LONGEST = 10
+_LONGEST = 12
 """Operations of a chain, at most."""
 
 
@@ -49,8 +43,7 @@ def _chain_around(
     graph: IntegerGraph, scratch: Mapping[int, int], chains: list[Chain], step: int
 ) -> list[Chain] | None:
     """The chains with one more around a step of the pressure."""
-    links = _links(graph)
-    for first, last in _ranges(links, step, len(graph.operations)):
+    for first, last in _ranges(graph, step):
         others = [each for each in chains if each.last < first or each.first > last]
         if len(others) < sum(1 for each in chains if not first <= each.first <= last):
             continue
@@ -62,28 +55,28 @@ def _chain_around(
     return None
 
 
-def _links(graph: IntegerGraph) -> list[bool]:
-    """Of each operation, whether it may follow the one before in a chain."""
-    uses = Counter(image.index for each in graph.operations for image in sources_of(each))
-    uses.update(port.image.index for port in graph.outputs)
-    links = [False]
-    for before, after in zip(graph.operations, graph.operations[1:], strict=False):
-        links.append(
-            isinstance(before, Convolution | Channelwise)
-            and isinstance(after, Convolution | Channelwise)
-            and not needs_whole(before)
-            and not needs_whole(after)
-            and after.source is before.result
-            and uses[before.result.index] == 1
-        )
-    return links
-
-
-def _ranges(links: list[bool], step: int, count: int) -> Iterator[tuple[int, int]]:
+def _ranges(graph: IntegerGraph, step: int) -> Iterator[tuple[int, int]]:
     """Chains around a step, short ones first: a step is of the operation before it."""
+    count = len(graph.operations)
     place = max(step - 1, 0)
     for length in range(2, _LONGEST + 1):
         for first in range(max(0, place - length), min(place + 2, count - length + 1)):
-            last = first + length - 1
-            if all(links[first + 1 : last + 1]):
-                yield first, last
+            if _is_chain(graph, first, first + length - 1):
+                yield first, first + length - 1
+
+
+def _is_chain(graph: IntegerGraph, first: int, last: int) -> bool:
+    """Whether nothing but the last result of some operations is needed by others."""
+    members = graph.operations[first : last + 1]
+    if any(
+        not isinstance(each, MEMBERS) or needs_whole(each) or each.result.is_vector
+        for each in members
+    ):
+        return False
+    inner = {each.result.index for each in members[:-1]}
+    used = {image.index for each in members for image in sources_of(each)}
+    outside = {port.image.index for port in graph.outputs}
+    for number, each in enumerate(graph.operations):
+        if not first <= number <= last:
+            outside.update(image.index for image in sources_of(each))
+    return inner <= used and inner.isdisjoint(outside)

@@ -679,6 +679,8 @@ def _product(operation: Product, placement: Placement, areas: Areas) -> Iterator
     groups = result.image.pitch // GROUP
     row, _ = areas.take(1)
     rows, columns = (max(map(length, axis.own)) for axis in (result.rows, result.columns))
+    if not rows * columns:
+        return
     pixels = 1 if once else rows * columns
     limit = min(areas.spread_rows, _scratch_rows(operation, placement))
     groups_at_once = min(groups, limit // pixels) or 1
@@ -826,6 +828,8 @@ def _greatest(operation: Greatest, placement: Placement, areas: Areas) -> Iterat
     each = squares[0] * squares[1]
     groups = result.image.pitch // GROUP
     rows, columns = (max(map(length, axis.own)) for axis in (result.rows, result.columns))
+    if not rows * columns:
+        return
     if each * columns > areas.spread_rows:
         raise ValueError("a row of an image is too long for a maximum")
     at_once = min(rows, areas.spread_rows // (each * columns))

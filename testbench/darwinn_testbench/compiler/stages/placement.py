@@ -8,19 +8,25 @@ given by lifetime: an image may lie where another one was that nobody reads any 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.parameters import round_up
-from darwinn_testbench.compiler.stages.bands import Axes, Chain, band_axes, met
+from darwinn_testbench.compiler.stages.bands import (
+    Axes,
+    Chain,
+    Needs,
+    Windowed,
+    band_axes,
+    needs_of,
+)
 from darwinn_testbench.compiler.stages.operations import (
     UNIT,
     AnyOperation,
     Channelwise,
     Convolution,
-    Enlarged,
     Greatest,
     Image,
     IntegerGraph,
@@ -28,8 +34,6 @@ from darwinn_testbench.compiler.stages.operations import (
     sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import (
-    Interval,
-    Spread,
     Storage,
     banded,
     length,
@@ -37,8 +41,6 @@ from darwinn_testbench.compiler.stages.storage import (
 )
 
 _ALIGNMENT = 8
-Windowed = Convolution | Channelwise | Greatest
-"""Operations that read a window for each pixel."""
 
 
 class DoesNotFitError(Exception):
@@ -136,46 +138,31 @@ def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
         for each in images
         if not each.is_vector
     }
-    needs: dict[int, list[tuple[tuple[Interval, ...], tuple[Interval, ...]]]] = defaultdict(list)
+    needs: dict[int, list[Needs]] = defaultdict(list)
     for step, operation in enumerate(graph.operations):
-        if isinstance(operation, Enlarged):
-            rows, columns = spreads[operation.result.index]
-            needs[operation.source.index].append(
-                (_reduced(rows, operation.times), _reduced(columns, operation.times))
-            )
-            continue
-        if not isinstance(operation, Windowed) or needs_whole(operation):
+        if needs_whole(operation) or operation.result.is_vector:
             continue
         if any(step in chain for chain in chains):
             continue
-        rows, columns = spreads[operation.result.index]
-        if operation.source.index in spreads:
-            needs[operation.source.index].append(
-                (met(operation.rows, rows.own), met(operation.columns, columns.own))
-            )
+        wanted = needs_of(operation, *spreads[operation.result.index])
+        for source in sources_of(operation):
+            if source.index in spreads:
+                needs[source.index].append(wanted)
     for chain in chains:
         members = chain.members(graph.operations)
-        for axes in band_axes(members, spreads[members[-1].result.index], chain.bands):
-            rows, columns = axes[0]
-            needs[members[0].source.index].append((rows.window, columns.window))
+        for band in band_axes(members, spreads[members[-1].result.index], chain.bands):
+            for index, each in band.needs.items():
+                needs[index].append(each)
         for operation in members[:-1]:
             del spreads[operation.result.index]
-    for index, wanted in needs.items():
+    for index, several in needs.items():
         rows, columns = spreads[index]
         spreads[index] = (
-            rows.widened(each for each, _ in wanted),
-            columns.widened(each for _, each in wanted),
+            rows.widened(each for each, _ in several),
+            columns.widened(each for _, each in several),
         )
     _unite(graph, spreads)
     return spreads
-
-
-def _reduced(spread: Spread, times: int) -> tuple[Interval, ...]:
-    """The pixels of which those of an enlargement come."""
-    return tuple(
-        (own[0] // times, (own[1] - 1) // times + 1) if length(own) else (0, 0)
-        for own in spread.own
-    )
 
 
 def _padding(graph: IntegerGraph, spreads: Mapping[int, Axes]) -> dict[int, int]:
@@ -215,10 +202,12 @@ def _in_bands(
     for chain in chains:
         members = chain.members(graph.operations)
         result = parts[members[-1].result.index]
-        every = band_axes(members, (result.rows, result.columns), chain.bands)
-        for band, axes in enumerate(every):
-            for operation, own in zip(members, axes[1:], strict=True):
-                found[band][operation.result.index] = Storage(operation.result, *own)
+        for number, band in enumerate(
+            band_axes(members, (result.rows, result.columns), chain.bands)
+        ):
+            for operation in members:
+                image = operation.result
+                found[number][image.index] = Storage(image, *band.made[image.index])
     return found
 
 
@@ -261,6 +250,16 @@ class _Request:
     death: int
 
 
+_ORDERS: Sequence[Callable[[_Request], tuple[int, ...]]] = (
+    lambda each: (-each.size, each.birth),
+    lambda each: (-each.size * (each.death - each.birth + 1), each.birth),
+    lambda each: (each.birth, -each.size),
+    lambda each: (each.birth - each.death, -each.size),
+    lambda each: (-each.death, -each.size),
+)
+"""Orders in which places are given: large ones first, those that last long first, and so on."""
+
+
 class _Requests:
     """Places that are asked for, each from a step to another, both included."""
 
@@ -282,19 +281,25 @@ class _Requests:
         ]
 
     def solve(self) -> dict[_Key, int]:
-        """The first byte of each place: large ones first, each as low as it can be."""
-        placed: dict[_Key, int] = {}
-        order = sorted(
-            self._asked, key=lambda key: (-self._asked[key].size, self._asked[key].birth)
-        )
-        for key in order:
-            request = self._asked[key]
-            base = self._lowest(request, placed)
-            if base + request.size > chip.NARROW_BYTES:
-                step = max(request.birth - 1, 0)
-                raise DoesNotFitError(step, "activations exceed the memory of the tiles")
-            placed[key] = base
-        return placed
+        """The first byte of each place: each as low as it can be, in one of several orders.
+
+        Raises:
+            DoesNotFitError: none of them leads to places for all.
+        """
+        failed: list[int] = []
+        for order in _ORDERS:
+            keys = sorted(self._asked, key=lambda key: order(self._asked[key]))
+            placed: dict[_Key, int] = {}
+            for key in keys:
+                request = self._asked[key]
+                base = self._lowest(request, placed)
+                if base + request.size > chip.NARROW_BYTES:
+                    failed.append(max(request.birth - 1, 0))
+                    break
+                placed[key] = base
+            else:
+                return placed
+        raise DoesNotFitError(failed[0], "activations exceed the memory of the tiles")
 
     def used(self, bases: Mapping[_Key, int]) -> int:
         """Bytes up to the last place in use."""
@@ -373,23 +378,23 @@ def _lifetimes(
         deaths[operation.result.index] = max(deaths[operation.result.index], step)
     whole_deaths = dict(deaths)
     for step, operation in enumerate(graph.operations, 1):
-        last = max([step, *(chain.last + 1 for chain in chains if step - 1 in chain)])
         for image in sources_of(operation):
-            inner = last if image.index == _source(graph, chains, step - 1) else step
             ends = whole_deaths if needs_whole(operation) or image.is_vector else deaths
-            ends[image.index] = max(ends[image.index], inner)
+            last = max([step, *_chain_ends(graph, chains, step - 1, image)])
+            ends[image.index] = max(ends[image.index], last)
     for port in graph.outputs:
         ends = whole_deaths if port.image.is_vector else deaths
         ends[port.image.index] = end
     return births, deaths, whole_deaths
 
 
-def _source(graph: IntegerGraph, chains: Sequence[Chain], step: int) -> int | None:
-    """The image that the chain reads to which a step belongs."""
+def _chain_ends(
+    graph: IntegerGraph, chains: Sequence[Chain], step: int, image: Image
+) -> Iterator[int]:
+    """The last step of a chain that needs an image again in each band."""
     for chain in chains:
-        if step in chain:
-            return chain.members(graph.operations)[0].source.index
-    return None
+        if step in chain and (image.is_vector or image.index in chain.sources(graph.operations)):
+            yield chain.last + 1
 
 
 _FLAT_BYTES = 1 << 15
