@@ -81,9 +81,10 @@ def _fitted(function: Function, first: float, end: float) -> tuple[NDArray[np.fl
         return np.zeros(_DEGREE + 1), 0.0
     angles = (2 * np.arange(_DEGREE + 1) + 1) * np.pi / (2 * (_DEGREE + 1))
     nodes = (first + end) / 2 + (end - first) / 2 * np.cos(angles)
-    coefficients = np.asarray(
-        np.polynomial.polynomial.polyfit(nodes, function(nodes), _DEGREE), np.float64
-    )
+    fitted = np.polynomial.Polynomial.fit(nodes, function(nodes), _DEGREE, domain=[first, end])
+    found = fitted.convert(domain=[-1, 1], window=[-1, 1]).coef
+    coefficients = np.zeros(_DEGREE + 1)
+    coefficients[: len(found)] = found
     x = np.linspace(first, end, _NODES)
     off = np.abs(np.polynomial.polynomial.polyval(x, coefficients) - function(x)).max()
     return coefficients, float(off)
