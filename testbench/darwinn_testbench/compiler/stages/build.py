@@ -17,6 +17,7 @@ from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.program import PACKED_ROW, begin, end
 from darwinn_testbench.compiler.stages.cache import Cache, cache, rows_to_keep
 from darwinn_testbench.compiler.stages.executable import (
+    chips_part,
     package_of,
     with_custom_operator,
 )
@@ -57,11 +58,13 @@ class Fate:
 class Built:
     """What came out: the file, and what it is made of.
 
+    ``part`` is the chip's part of the model as a model of its own, before compilation and compiled.
     ``data`` is empty if nothing goes to the chip, and so are the others but ``fates``.
     """
 
     fates: tuple[Fate, ...]
     data: bytes = b""
+    part: tuple[bytes, bytes] = (b"", b"")
     package: Package | None = None
     graph: IntegerGraph | None = None
     placement: Placement | None = None
@@ -208,6 +211,7 @@ def _written(
     return Built(
         fates,
         with_custom_operator(model, graph, package, on_chip),
+        chips_part(model, graph, package, on_chip),
         package,
         graph,
         planned.placement,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from darwinn_formats import darwinn, flatbuffer, tflite
@@ -161,24 +162,55 @@ def _place(spread: Spread, index: int) -> tuple[int, int]:
 def with_custom_operator(
     model: tflite.Model, graph: IntegerGraph, package: Package, on_chip: frozenset[int]
 ) -> bytes:
-    """The model whose operators ``on_chip`` have become one custom operator.
-
-    Tensors and buffers that nothing uses any more are left out.
-    """
+    """The model whose operators ``on_chip`` have become one custom operator."""
     source = model.subgraphs[0]
-    inputs = tuple(port.index for port in graph.inputs)
-    outputs = tuple(port.index for port in graph.outputs)
+    model, custom = _with_code(model, graph, package)
+    before, after = _around(source, on_chip, set(custom.outputs))
+    operators = [source.operators[k] for k in before]
+    operators += [custom, *(source.operators[k] for k in after)]
+    return _rewritten(model, operators, source.inputs, source.outputs)
+
+
+def chips_part(
+    model: tflite.Model, graph: IntegerGraph, package: Package, on_chip: frozenset[int]
+) -> tuple[bytes, bytes]:
+    """The operators ``on_chip`` as a model of their own, and the same compiled."""
+    source = model.subgraphs[0]
+    extended, custom = _with_code(model, graph, package)
+    chosen = [source.operators[k] for k in sorted(on_chip)]
+    return (
+        _rewritten(model, chosen, custom.inputs, custom.outputs),
+        _rewritten(extended, [custom], custom.inputs, custom.outputs),
+    )
+
+
+def _with_code(
+    model: tflite.Model, graph: IntegerGraph, package: Package
+) -> tuple[tflite.Model, tflite.Operator]:
+    """The model that knows the custom operator, and the operator."""
     code = tflite.OperatorCode(
         int(BuiltinOperator.CUSTOM), CUSTOM_OPERATOR, 1, int(BuiltinOperator.CUSTOM)
     )
     options = flatbuffer.Span(memoryview(custom_options(darwinn.dump(package))))
-    custom = tflite.Operator(len(model.operator_codes), inputs, outputs, custom_options=options)
-    before, after = _around(source, on_chip, set(outputs))
-    operators = [source.operators[k] for k in before]
-    operators += [custom, *(source.operators[k] for k in after)]
+    custom = tflite.Operator(
+        len(model.operator_codes),
+        tuple(port.index for port in graph.inputs),
+        tuple(port.index for port in graph.outputs),
+        custom_options=options,
+    )
+    return replace(model, operator_codes=(*model.operator_codes, code)), custom
+
+
+def _rewritten(
+    model: tflite.Model,
+    operators: Sequence[tflite.Operator],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+) -> bytes:
+    """A model of other operators; tensors, buffers and codes that none of them uses are left out."""
+    source = model.subgraphs[0]
     used = {k for each in operators for k in (*each.inputs, *each.outputs) if k >= 0}
-    used |= {*source.inputs, *source.outputs}
-    kept = sorted(used)
+    kept = sorted(used | {*inputs, *outputs})
     new = {old: number for number, old in enumerate(kept)} | {-1: -1}
     buffers = [tflite.Buffer(memoryview(b""))]
     tensors = []
@@ -187,16 +219,14 @@ def with_custom_operator(
         data = model.buffers[tensor.buffer]
         if len(data.data):
             buffers.append(data)
-        place = len(buffers) - 1 if len(data.data) else 0
-        tensors.append(replace(tensor, buffer=place))
-    codes = (*model.operator_codes, code)
+        tensors.append(replace(tensor, buffer=len(buffers) - 1 if len(data.data) else 0))
     in_use = sorted({each.opcode_index for each in operators})
     new_code = {old: number for number, old in enumerate(in_use)}
-    graph_out = replace(
+    rewritten = replace(
         source,
         tensors=tuple(tensors),
-        inputs=tuple(new[k] for k in source.inputs),
-        outputs=tuple(new[k] for k in source.outputs),
+        inputs=tuple(new[k] for k in inputs),
+        outputs=tuple(new[k] for k in outputs),
         operators=tuple(
             replace(
                 each,
@@ -210,8 +240,8 @@ def with_custom_operator(
     return flatbuffer.write(
         tflite.Model(
             model.version,
-            tuple(codes[k] for k in in_use),
-            (graph_out,),
+            tuple(model.operator_codes[k] for k in in_use),
+            (rewritten,),
             model.description,
             tuple(buffers),
         )

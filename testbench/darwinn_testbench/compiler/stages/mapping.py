@@ -35,6 +35,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Reach,
     Slice,
     WeightedSum,
+    sources_of,
 )
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement, needs_whole
@@ -67,9 +68,17 @@ def phases_of(operation: AnyOperation, placement: Placement, areas: Areas) -> li
         _MAPPINGS[type(operation)],
     )
     try:
+        _refuse_single_pixel(operation)
         return list(describe(operation, placement, areas))
     except ValueError as reason:
         raise TooLargeError(str(reason)) from None
+
+
+def _refuse_single_pixel(operation: AnyOperation) -> None:
+    """Refuse what makes an image of one pixel, which has no edges that could be filled."""
+    single = all(each.is_vector for each in sources_of(operation))
+    if single and not operation.result.is_vector:
+        raise ValueError("an image of several pixels made of one")
 
 
 def spread_phases(number: int, index: int, placement: Placement, areas: Areas) -> list[Phase]:

@@ -18,6 +18,7 @@ from darwinn_testbench.compiler.stages.operations import FunctionTable
 _DEGREE = chip.TABLE_COEFFICIENTS - 1
 _NODES = 64
 _HALVINGS = 40
+_SHORTEST = 1e-6
 
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -77,7 +78,7 @@ def _pieces(function: Function, reach: float, error: float) -> list[float]:
 
 def _fitted(function: Function, first: float, end: float) -> tuple[NDArray[np.float64], float]:
     """Coefficients of a polynomial from ``first`` to ``end``, and how far it is off at most."""
-    if end <= first:
+    if end - first < _SHORTEST:
         return np.zeros(_DEGREE + 1), 0.0
     angles = (2 * np.arange(_DEGREE + 1) + 1) * np.pi / (2 * (_DEGREE + 1))
     nodes = (first + end) / 2 + (end - first) / 2 * np.cos(angles)
