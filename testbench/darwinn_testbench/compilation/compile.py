@@ -111,8 +111,8 @@ class LayerRow:
 class Compiled:
     """A compiled model.
 
-    ``data`` is the file, empty where nothing goes to the chip or a check failed; ``report`` says what
-    became of each operator.
+    ``data`` is the file, empty where nothing goes to the chip or a check failed; ``report`` says
+    what became of each operator.
     """
 
     data: bytes

@@ -176,7 +176,16 @@ class RandomNetwork:
     def convolution(self, source: _Value) -> _Value:
         """CONV_2D of any window."""
         window = self._window(source)
-        outputs = int(self.random.choice([1, 3, 8, 20, 64, 65, 100]))
+        return self._convolution(
+            source, window, int(self.random.choice([1, 3, 8, 20, 64, 65, 100]))
+        )
+
+    def layer(self, source: _Value, outputs: int, kernel: int) -> _Value:
+        """CONV_2D that keeps the size of the image."""
+        window = {"kernel": [kernel, kernel], "stride": [1, 1], "padding": Padding.SAME}
+        return self._convolution(source, window, outputs)
+
+    def _convolution(self, source: _Value, window: dict[str, Any], outputs: int) -> _Value:
         shape = (outputs, *window["kernel"], source.channels)
         weights, bias, scale, zero_point = self._weights(shape, math.prod(shape[1:]), source, 0)
         sides = self._result_sides(source, window)

@@ -1,11 +1,10 @@
-"""The open compiler: what it writes is right, by proof or byte for byte, and it refuses the rest."""
+"""The open compiler: what it writes is right, by proof or byte for byte; the rest is refused."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from darwinn_formats.darwinn import ExecutableType, load
 from darwinn_formats.errors import ExecutionError
@@ -68,15 +67,15 @@ def test_large_networks_by_chance_are_right(seed: int) -> None:
 
 
 def test_images_beyond_the_memory_run_band_by_band() -> None:
-    network = RandomNetwork(5, (1, 150, 150, 3), signed=True)
-    source = network.values[0]
-    for _ in range(3):
-        source = network.convolution(source)
-        if source.channels < 64:
-            source = network.values[-1]
-    # Grow until an image of it exceeds what the tiles hold beside its source.
+    network = RandomNetwork(5, (1, 130, 130, 4), signed=True)
+    wide = network.layer(network.values[0], 96, 1)
+    network.layer(network.layer(wide, 96, 3), 4, 1)
     result = compiled(network.finish())
-    assert result.report.verdict in _RIGHT, result.report.headline
+    assert all_on_chip(result)
+    assert result.built is not None
+    assert result.built.placement is not None
+    assert result.built.placement.chains
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
 def test_parameters_that_fit_stay_on_the_chip() -> None:
@@ -192,4 +191,6 @@ def test_a_whole_network_is_proved_and_no_slower_than_the_vendors(
         measure(path).rows[0].cycles
         for path in (target, corpus / "darwinn" / f"{_MODEL}_edgetpu.tflite")
     )
-    assert np.float64(ours) < theirs
+    assert ours is not None
+    assert theirs is not None
+    assert ours < theirs

@@ -115,7 +115,8 @@ def _without(source: Network, kept: Mapping[int, str], found: _StaysHere) -> dic
     """
     alone = {**kept, found.number: found.reason}
     needed = source.operators_before(source.operators[found.number].outputs[0])
-    behind = {**kept, **{each.index: found.reason for each in needed}}
+    name = f"before {found.number} {source.operators[found.number].name}"
+    behind = {**kept, **{each.index: name for each in needed}, found.number: found.reason}
     sizes = [
         sum(fate.on_chip for fate in _partition(source, choice)[0]) for choice in (alone, behind)
     ]

@@ -207,7 +207,7 @@ def _rewritten(
     inputs: Sequence[int],
     outputs: Sequence[int],
 ) -> bytes:
-    """A model of other operators; tensors, buffers and codes that none of them uses are left out."""
+    """A model of other operators, without tensors, buffers and codes that none of them uses."""
     source = model.subgraphs[0]
     used = {k for each in operators for k in (*each.inputs, *each.outputs) if k >= 0}
     kept = sorted(used | {*inputs, *outputs})

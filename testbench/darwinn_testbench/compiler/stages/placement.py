@@ -23,7 +23,6 @@ from darwinn_testbench.compiler.stages.bands import (
     needs_of,
 )
 from darwinn_testbench.compiler.stages.operations import (
-    UNIT,
     AnyOperation,
     Channelwise,
     Convolution,
@@ -165,7 +164,7 @@ def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
     return spreads
 
 
-def _padding(graph: IntegerGraph, spreads: Mapping[int, Axes]) -> dict[int, int]:
+def _padding(graph: IntegerGraph) -> dict[int, int]:
     """What is outside of images of which a maximum is taken: 0, which is never greater.
 
     Raises:
@@ -173,25 +172,28 @@ def _padding(graph: IntegerGraph, spreads: Mapping[int, Axes]) -> dict[int, int]
     """
     found: dict[int, int] = {}
     for step, operation in enumerate(graph.operations):
-        if not isinstance(operation, Greatest) or needs_whole(operation):
+        if not isinstance(operation, Greatest) or not _reaches_beyond(operation):
             continue
         index = operation.source.index
-        others = [
-            each
-            for each in graph.operations
-            if isinstance(each, Convolution | Channelwise)
-            and each.source.index == index
-            and (each.rows != UNIT or each.columns != UNIT)
-        ]
-        beyond = any(
-            window[0] < 0 or window[1] > axis.size
-            for axis in spreads[index]
-            for window in axis.window
-        )
-        if beyond and others:
-            raise DoesNotFitError(step, "a maximum over the border of what is convolved, too")
+        for each in graph.operations:
+            others = isinstance(each, Convolution | Channelwise) and each.source.index == index
+            if others and _reaches_beyond(each):
+                reason = "a maximum over the border of what others take zero points of"
+                raise DoesNotFitError(step, reason)
         found[index] = 0
     return found
+
+
+def _reaches_beyond(operation: AnyOperation) -> bool:
+    """Whether an operation reads what is outside of its source."""
+    if not isinstance(operation, Windowed) or needs_whole(operation):
+        return False
+    source, result = operation.source, operation.result
+    ends = (
+        (operation.rows.inputs(0, result.height), source.height),
+        (operation.columns.inputs(0, result.width), source.width),
+    )
+    return any(first < 0 or end > size for (first, end), size in ends)
 
 
 def _in_bands(
@@ -332,7 +334,7 @@ def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain
     images = {each.image.index: each.image for each in graph.inputs}
     images |= {each.result.index: each.result for each in graph.operations}
     spreads = _spreads(graph, chains)
-    padding = _padding(graph, spreads)
+    padding = _padding(graph)
     parts = {
         k: Storage(images[k], *axes, padding=padding.get(k, images[k].zero_point))
         for k, axes in spreads.items()
