@@ -49,7 +49,7 @@ Segments = Annotated[
     option("--num_segments -n N", "Segments for several chips; more than 1 is refused.", min=1),
 ]
 Intermediate = Annotated[
-    str,
+    str | None,
     option(
         "--intermediate_tensors -i NAMES", "Tensors, with commas, at which the chip's part ends."
     ),
@@ -87,7 +87,7 @@ def command(
     show_operations: ShowOperations = False,
     min_runtime_version: MinRuntime = 14,
     num_segments: Segments = 1,
-    intermediate_tensors: Intermediate = "",
+    intermediate_tensors: Intermediate = None,
     enable_multiple_subgraphs: Subgraphs = False,
     search_delegate: Search = False,
     delegate_search_step: SearchStep = 1,
@@ -106,7 +106,7 @@ def command(
         raise Unsupported("arguments", [f"{len(models)} models in one compilation"])
     (model,) = models
     wanted = CompileOptions(
-        tuple(filter(None, intermediate_tensors.split(","))),
+        tuple(filter(None, (intermediate_tensors or "").split(","))),
         min_runtime_version,
         num_segments,
         enable_multiple_subgraphs,
