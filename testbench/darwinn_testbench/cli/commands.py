@@ -32,14 +32,10 @@ SUMMARIES: Mapping[str, str] = {
     "dma": (
         "Compare the DMA that the program issues with the DMA hints of the file, entry by entry."
     ),
-<<<<<<< HEAD
     "explain": (
         "Say for each operator whether it runs on the chip or the CPU, why, and how to change that."
     ),
-=======
-    "explain": ("Say of each operator where it runs, chip or CPU, why, and what to change."),
     "compile": "Compile a model for the Edge TPU, verify the result, and write it with a log.",
->>>>>>> f5ecaef4 (Add the command compile, which verifies what it writes)
     "layers": (
         "Recover the network from the executable alone, or list the operators of another format."
     ),

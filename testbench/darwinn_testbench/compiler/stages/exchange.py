@@ -67,7 +67,7 @@ _Transfers = dict[tuple[str, int], _Box]
 
 
 def _vertical(storage: Storage) -> Iterator[_Transfers]:
-    for distance in range(1, chip.GRID):
+    for distance in range(1, chip.GRID_ROWS):
         found: _Transfers = {}
         for tile in TILES:
             columns = storage.own(tile)[1]
@@ -80,7 +80,7 @@ def _vertical(storage: Storage) -> Iterator[_Transfers]:
 
 
 def _horizontal(storage: Storage) -> Iterator[_Transfers]:
-    for distance in range(1, chip.GRID):
+    for distance in range(1, chip.GRID_COLUMNS):
         found: _Transfers = {}
         for tile in TILES:
             rows = common(storage.rows.window[row_of(tile)], (0, storage.rows.size))
@@ -94,16 +94,19 @@ def _horizontal(storage: Storage) -> Iterator[_Transfers]:
 
 def _needed(spread: Spread, place: int, owner: int) -> Interval:
     """Elements that a place needs of an owner: of a band, each place has computed all itself."""
-    if not 0 <= owner < chip.GRID or spread.is_local:
+    if not 0 <= owner < len(spread.own) or spread.is_local:
         return 0, 0
     return common(spread.window[place], spread.own[owner])
 
 
 def _sender(link: str, tile: int) -> int:
     """The tile from which a link leads to ``tile``."""
-    return {_SOUTH: tile - chip.GRID, _NORTH: tile + chip.GRID, _EAST: tile - 1, _WEST: tile + 1}[
-        link
-    ]
+    return {
+        _SOUTH: tile - chip.GRID_COLUMNS,
+        _NORTH: tile + chip.GRID_COLUMNS,
+        _EAST: tile - 1,
+        _WEST: tile + 1,
+    }[link]
 
 
 def _writer(storage: Storage, transfers: _Transfers) -> Callable[[Assembler], None]:

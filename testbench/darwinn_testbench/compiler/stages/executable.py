@@ -23,7 +23,6 @@ from darwinn_sim import chip
 
 from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.package import (
-    CHIP,
     RUNTIME_VERSION,
     box,
     custom_options,
@@ -55,7 +54,7 @@ def package_of(
     inference = Executable(
         name=name,
         batch_size=1,
-        chip=CHIP,
+        chip=chip.PROGRAM_NAME,
         type=ExecutableType.STAND_ALONE,
         instruction_bitstreams=program.chunks(),
         dma_hints=program.hints(),
@@ -80,7 +79,7 @@ def _pair(inference: Executable, cache: Cache) -> list[Executable]:
     caching = Executable(
         name=inference.name,
         batch_size=1,
-        chip=CHIP,
+        chip=chip.PROGRAM_NAME,
         type=ExecutableType.PARAMETER_CACHING,
         instruction_bitstreams=program.chunks(),
         dma_hints=program.hints(),
@@ -137,7 +136,7 @@ def _layout(port: Port, placement: Placement) -> OutputLayout:
     rows = [_place(storage.rows, y) for y in range(port.image.height)]
     columns = [_place(storage.columns, x) for x in range(port.image.width)]
     return OutputLayout(
-        y_coordinate_to_linear_tile_id_map=tuple(chip.GRID * place for place, _ in rows),
+        y_coordinate_to_linear_tile_id_map=tuple(chip.GRID_COLUMNS * place for place, _ in rows),
         x_coordinate_to_linear_tile_id_map=tuple(place for place, _ in columns),
         linearized_tile_byte_offset=tuple(sum(order[:tile]) for tile in range(chip.TILES)),
         x_coordinate_to_local_byte_offset=tuple(offset * pitch for _, offset in columns),

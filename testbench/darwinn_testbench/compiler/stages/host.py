@@ -84,7 +84,7 @@ def input_phases(port: Port, placement: Placement, areas: Areas) -> list[Phase]:
             continue
         spans = [_span(storage, place, own) for place, own in filled]
         first = 0 if phases else size
-        phases.append(_receive(port, spans, flat, areas, first, chip.GRID * passes))
+        phases.append(_receive(port, spans, flat, areas, first, chip.GRID_ROWS * passes))
         phases.append(_own_pixels(port, storage, flat, filled, areas))
     return phases
 

@@ -1,8 +1,8 @@
 """Decides which tile holds what of each image, and where in narrow memory.
 
-An image of several pixels is cut into a grid of 4 x 4 parts. A vector (one pixel) is on all tiles
-as a whole; so is a copy of an image of which some operator needs all pixels at once. Places are
-given by lifetime: an image may lie where another one was that nobody reads any more.
+An image of several pixels is cut into a part for each tile of the grid. A vector (one pixel) is on
+all tiles as a whole; so is a copy of an image of which some operator needs all pixels at once.
+Places are given by lifetime: an image may lie where another one was that nobody reads any more.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
     """Rows and columns of each image of several pixels that is not of one band alone."""
     images = [each.image for each in graph.inputs] + [each.result for each in graph.operations]
     spreads: dict[int, Axes] = {
-        each.index: (banded(each.height), banded(each.width))
+        each.index: (banded(each.height, chip.GRID_ROWS), banded(each.width, chip.GRID_COLUMNS))
         for each in images
         if not each.is_vector
     }
@@ -340,7 +340,11 @@ def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain
         for k, axes in spreads.items()
     }
     copies = {
-        k: Storage(images[k], whole(images[k].height), whole(images[k].width))
+        k: Storage(
+            images[k],
+            whole(images[k].height, chip.GRID_ROWS),
+            whole(images[k].width, chip.GRID_COLUMNS),
+        )
         for k in _copied(graph)
     }
     bands = _in_bands(graph, chains, parts)

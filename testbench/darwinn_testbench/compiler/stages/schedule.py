@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from darwinn_formats.darwinn import Description
 from darwinn_sim import chip
+from darwinn_sim.isa.builder import PROGRAM_BUNDLES
 from darwinn_sim.isa.codes import (
     DescriptorTag,
     InfeedSource,
@@ -33,7 +34,7 @@ from darwinn_testbench.compiler.program import barrier, through_buffer, wrapped
 from darwinn_testbench.compiler.stages.cache import Cache
 from darwinn_testbench.compiler.stages.phases import Phase, Piece, Segment
 
-_CHUNK_BUNDLES = chip.PROGRAM_BUNDLES * 3 // 4
+_CHUNK_BUNDLES = PROGRAM_BUNDLES * 3 // 4
 """A phase begins a new chunk when the one before has more bundles: no phase has as many as are
 left."""
 

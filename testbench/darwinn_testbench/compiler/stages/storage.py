@@ -23,12 +23,12 @@ TILES = range(chip.TILES)
 
 def row_of(tile: int) -> int:
     """Row of a tile in the grid."""
-    return tile // chip.GRID
+    return tile // chip.GRID_COLUMNS
 
 
 def column_of(tile: int) -> int:
     """Column of a tile in the grid."""
-    return tile % chip.GRID
+    return tile % chip.GRID_COLUMNS
 
 
 def length(interval: Interval) -> int:
@@ -51,7 +51,7 @@ def common(first: Interval, second: Interval) -> Interval:
 
 @dataclass(frozen=True)
 class Spread:
-    """An axis of an image of ``size`` elements over the four places of the grid.
+    """An axis of an image of ``size`` elements over the places of the grid.
 
     Where it ``is_local`` each place computes all that it needs itself, so that some elements have
     several owners.
@@ -95,15 +95,15 @@ def pieces_of(interval: Interval, count: int) -> list[Interval]:
     return [(min(first + k * step, end), min(first + (k + 1) * step, end)) for k in range(count)]
 
 
-def banded(size: int) -> Spread:
-    """An axis in four equal parts, of which the last ones may be shorter or empty."""
-    own = tuple(pieces_of((0, size), chip.GRID))
+def banded(size: int, places: int) -> Spread:
+    """An axis in equal parts, of which the last ones may be shorter or empty."""
+    own = tuple(pieces_of((0, size), places))
     return Spread(size, own, own)
 
 
-def whole(size: int) -> Spread:
+def whole(size: int, places: int) -> Spread:
     """An axis that every place has as a whole."""
-    own = ((0, size),) * chip.GRID
+    own = ((0, size),) * places
     return Spread(size, own, own)
 
 
