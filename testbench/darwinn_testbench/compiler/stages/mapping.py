@@ -206,12 +206,13 @@ def _parts(
     for tile in TILES:
         if not result.own_pixels(tile):
             continue
-        (top, end), (left, right) = result.own(tile)
+        (top, _), (left, _) = result.own(tile)
+        height, width = result.computed(tile)
         parts[tile] = Part(
             source.address(tile, rows.first(top), columns.first(left)) + source_channel,
             result.address(tile, top, left) + channel,
-            end - top,
-            right - left,
+            height,
+            width,
             [
                 *pixel,
                 (columns.kernel, columns.dilation * pitch),
@@ -576,14 +577,15 @@ def _weighted_sum(operation: WeightedSum, placement: Placement, areas: Areas) ->
     for tile in TILES:
         if not result.own_pixels(tile):
             continue
-        (top, end), (first, last) = result.own(tile)
+        (top, _), (first, _) = result.own(tile)
+        height, width = result.computed(tile)
         start = left.address(tile, top, first)
         distance = right.address(tile, top, first) - start
         parts[tile] = Part(
             start,
             result.address(tile, top, first),
-            end - top,
-            last - first,
+            height,
+            width,
             [(2, 2), (2, distance)],
             (left.image.pitch, left.row_pitch),
             (result.image.pitch, result.row_pitch),

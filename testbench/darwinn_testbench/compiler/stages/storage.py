@@ -107,6 +107,14 @@ def whole(size: int, places: int) -> Spread:
     return Spread(size, own, own)
 
 
+def _computed(spread: Spread, place: int) -> int:
+    own, most = spread.own[place], max(map(length, spread.own))
+    if not length(own):
+        return 0
+    room = spread.extent - (own[0] - spread.window[place][0])
+    return most if most <= room else length(own)
+
+
 @dataclass(frozen=True)
 class Storage:
     """An image in narrow memory: from byte ``base``, the same on all tiles.
@@ -150,6 +158,17 @@ class Storage:
         """Pixels that a tile computes."""
         rows, columns = self.own(tile)
         return length(rows) * length(columns)
+
+    def computed(self, tile: int) -> tuple[int, int]:
+        """How many rows and columns a tile computes, from its own first ones on.
+
+        As many as the tile with the most, where there is room: what is behind the image is
+        overwritten or never read, and all tiles can share an instruction.
+        """
+        return (
+            _computed(self.rows, row_of(tile)),
+            _computed(self.columns, column_of(tile)),
+        )
 
     def address(self, tile: int, row: int, column: int) -> int:
         """Byte of the first channel of a pixel on a tile, which may be one of padding."""
