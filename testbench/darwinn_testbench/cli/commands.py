@@ -35,6 +35,7 @@ SUMMARIES: Mapping[str, str] = {
     "explain": (
         "Say for each operator whether it runs on the chip or the CPU, why, and how to change that."
     ),
+    "compile": "Compile a model for the Edge TPU, verify the result, and write it with a log.",
     "layers": (
         "Recover the network from the executable alone, or list the operators of another format."
     ),

@@ -80,6 +80,7 @@ class Assembler:
         self._bundles = _LOAD_PROGRAM_BUNDLES
         self._tag = first_tag
         self._relocations: list[FieldOffset] = []
+        self._earlier: list[InstructionBitstream] = []
         self._hints = [DmaHint(InstructionHint(0), Direction.INFEED)]
         self._turns = dict.fromkeys(RingChannel, 0)
 
@@ -144,9 +145,27 @@ class Assembler:
         hint = InterruptHint(InterruptType.SCALAR_CORE_INT_0)
         self._hints.append(DmaHint(hint, Direction.OUTFEED))
 
+    @property
+    def bundles(self) -> int:
+        """Bundles of the chunk so far, of which program memory has room for a certain number."""
+        return self._bundles
+
+    def next_chunk(self) -> None:
+        """End this chunk; what follows belongs to the next one, which the host sends after it."""
+        body = frame(build(self._operations), last=False)
+        self._earlier.append(InstructionBitstream(body, tuple(self._relocations)))
+        self._operations, self._relocations = [], []
+        self._bundles = _LOAD_PROGRAM_BUNDLES
+        hint = InstructionHint(len(self._earlier))
+        self._hints.append(DmaHint(hint, Direction.INFEED))
+
     def chunk(self) -> InstructionBitstream:
         """The chunk: LoadProgram, the program, Halt, Execute; and the fields to relocate."""
         return InstructionBitstream(frame(build(self._operations)), tuple(self._relocations))
+
+    def chunks(self) -> tuple[InstructionBitstream, ...]:
+        """All chunks, if there have been others before."""
+        return (*self._earlier, self.chunk())
 
     def hints(self) -> DmaHints:
         """The DMA that the program will cause, all of it."""

@@ -43,7 +43,7 @@ from darwinn_testbench.compiler.program import barrier, begin, end, load_paramet
 from darwinn_testbench.compiler.uncompiled import GraphWriter, add_activations
 
 _CHIP_VERSION = 18
-_RUNTIME_VERSION = 14
+RUNTIME_VERSION = 14
 """Least version of the runtime; that of the public models."""
 _COMPILER = "darwinn-testbench sample"
 _CACHING_TAG = 0x8000
@@ -85,7 +85,7 @@ def compile_network(network: Sample, *, shape_info: bool = False) -> Package:
     plan.infer(inference)
     end(inference)
     parameters = blob(plan.blocks)
-    token = _token(parameters, inference.chunk().bitstream)
+    token = token_of(parameters, inference.chunk().bitstream)
     return _package(
         _executable(plan, inference, ExecutableType.EXECUTION_ONLY, parameter_caching_token=token),
         replace(
@@ -116,7 +116,7 @@ def multi_chip(packages: Sequence[Package]) -> Package:
     """A package that holds those of several chips, chip 0 first."""
     numbered = (replace(package, virtual_chip_id=chip) for chip, package in enumerate(packages))
     return Package(
-        min_runtime_version=_RUNTIME_VERSION,
+        min_runtime_version=RUNTIME_VERSION,
         compiler_version=_COMPILER,
         virtual_chip_id=MULTIPLE_CHIPS,
         multi_chip_package=tuple(SerializedPackage(package) for package in numbered),
@@ -150,9 +150,7 @@ def custom_options(package: bytes) -> bytes:
 
 
 def _package(*executables: Executable) -> Package:
-    return Package.of(
-        *executables, min_runtime_version=_RUNTIME_VERSION, compiler_version=_COMPILER
-    )
+    return Package.of(*executables, min_runtime_version=RUNTIME_VERSION, compiler_version=_COMPILER)
 
 
 def _executable(plan: Plan, program: Assembler, kind: ExecutableType, **fields: Any) -> Executable:
@@ -170,7 +168,7 @@ def _executable(plan: Plan, program: Assembler, kind: ExecutableType, **fields: 
     )
 
 
-def _token(*contents: bytes) -> int:
+def token_of(*contents: bytes) -> int:
     """A token that no other model has: programs and parameters decide it."""
     digest = hashlib.sha256(b"".join(contents)).digest()
     return int.from_bytes(digest[:8], "little")
@@ -200,7 +198,7 @@ def _plan_dense(network: DenseNetwork) -> Plan:
     size = sum(sent.values())
     firsts = [tile * chip.LANES for tile in sent]
     slices = tuple(
-        TensorLayout(_box((0, 1), (first, min(chip.LANES, outputs - first))), (size, 1))
+        TensorLayout(box((0, 1), (first, min(chip.LANES, outputs - first))), (size, 1))
         for first in firsts
     )
     signed = DataType.SIGNED_FIXED_POINT8
@@ -222,7 +220,7 @@ def _plan_dense(network: DenseNetwork) -> Plan:
             _numerics(network.layers[-1].output, SIGN_OFFSET),
             signed,
             OutputLayer(_tile_layout((1, 1), (1, 1), sent[0], sent)),
-            shape=_box((0, 1), (0, outputs)),
+            shape=box((0, 1), (0, outputs)),
         ),
         slices=OutputShapeInfo(slices, tuple(firsts)),
         infer=lambda program: dense_program.infer(program, layers, network.source, network.result),
@@ -238,7 +236,7 @@ def _plan_convolution(network: Convolution) -> Plan:
     strides = (size * len(sent), width * lanes, lanes, 1)
     slices = tuple(
         TensorLayout(
-            _box(
+            box(
                 (0, 1),
                 (tile // chip.GRID_COLUMNS * height, height),
                 (tile % chip.GRID_COLUMNS * width, width),
@@ -269,7 +267,7 @@ def _plan_convolution(network: Convolution) -> Plan:
             _numerics(network.output, offset),
             dtype,
             OutputLayer(_tile_layout(image, (height, width), lanes, sent)),
-            shape=_box((0, 1), (0, network.height), (0, network.width), (0, network.outputs)),
+            shape=box((0, 1), (0, network.height), (0, network.width), (0, network.outputs)),
         ),
         slices=OutputShapeInfo(slices, tuple(range(0, size * len(sent), size))),
         infer=lambda program: convolution_program.infer(
@@ -284,7 +282,7 @@ def _numerics(quantisation: Quantisation, offset: int) -> NumericsConstants:
     return NumericsConstants(quantisation.zero_point + offset, float(quantisation.scale))
 
 
-def _box(*ranges: tuple[int, int]) -> TensorShape:
+def box(*ranges: tuple[int, int]) -> TensorShape:
     """The shape of (first, count) along each dimension."""
     return TensorShape(tuple(Range(first, first + count - 1) for first, count in ranges))
 

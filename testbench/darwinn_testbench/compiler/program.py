@@ -171,7 +171,7 @@ def load_parameters(program: Assembler, blocks: Sequence[Block]) -> None:
     )
     program.emit(
         "PopInput",
-        _through_buffer("PopInput", 0, units, chip.PARAMETER_UNITS),
+        through_buffer("PopInput", 0, units, chip.PARAMETER_UNITS),
         signal(),
         wait("PopInput", room),
         fifo=InputFifo.PARAMETERS,
@@ -184,10 +184,10 @@ def load_parameters(program: Assembler, blocks: Sequence[Block]) -> None:
             walk("RingConsumerA", "wide_write", block.row, [(len(block.rows), 1)]),
         )
         # A unit can be sent when it, and so all before it, has been popped.
-        popped = Watcher(ScalarFlag.PARAMETER_POP, depth=0, expected=sent + 1)
+        popped = Watcher(ScalarFlag.PARAMETER_POP, depth=0, expected=wrapped(sent + 1))
         program.emit(
             "RingInfeed",
-            _through_buffer("RingInfeed", sent, block.units, chip.PARAMETER_UNITS),
+            through_buffer("RingInfeed", sent, block.units, chip.PARAMETER_UNITS),
             signal(),
             wait("RingInfeed", popped),
             fifo=InfeedSource.PARAMETERS,
@@ -198,7 +198,7 @@ def load_parameters(program: Assembler, blocks: Sequence[Block]) -> None:
         sent += block.units
 
 
-def _through_buffer(instruction: str, first: int, units: int, capacity: int) -> Values:
+def through_buffer(instruction: str, first: int, units: int, capacity: int) -> Values:
     """Traversal of ``units`` places of a ring buffer, from that of unit ``first``.
 
     The buffer has two halves: loop 0 walks one, and double buffering takes the other in the next
@@ -216,22 +216,31 @@ def _through_buffer(instruction: str, first: int, units: int, capacity: int) -> 
     )
 
 
+def wrapped(count: int) -> int:
+    """A count as a flag of 16 bits holds it, signed: compared by its difference to the flag."""
+    return (count + (1 << 15)) % (1 << 16) - (1 << 15)
+
+
 # --- input --------------------------------------------------------------------------------------
 
 
-def request_input(program: Assembler, name: str, size: int) -> None:
-    """Ask the host for the input and pop it into the activation buffer; ``size`` in bytes."""
+def request_input(program: Assembler, name: str, size: int, twice: int = 0) -> None:
+    """Ask the host for the input and pop it into the activation buffer; ``size`` in bytes.
+
+    ``twice`` are the units that are sent twice at most, where bands of the input overlap: they are
+    counted as free twice.
+    """
     # The pop counts the free places of the buffer: at the start nearly all of them.
     program.emit(
         "ScalarFence",
         reset_flags=1 << ScalarFlag.AV_INFEED,
-        reset_value=_FREE_ACTIVATION_UNITS,
+        reset_value=_FREE_ACTIVATION_UNITS - twice,
         wait_idle=_RING_UNITS,
     )
     program.emit("ScalarFence", reset_flags=1 << ScalarFlag.AV_POP, wait_idle=_RING_UNITS)
     program.emit(
         "PopInput",
-        _through_buffer("PopInput", 0, size // chip.ACTIVATION_UNIT_BYTES, chip.ACTIVATION_UNITS),
+        through_buffer("PopInput", 0, size // chip.ACTIVATION_UNIT_BYTES, chip.ACTIVATION_UNITS),
         signal(),
         wait("PopInput", Watcher(ScalarFlag.AV_INFEED, depth=0, expected=0)),
         fifo=InputFifo.ACTIVATIONS,
@@ -250,7 +259,7 @@ def send_input(program: Assembler, first: int, size: int, targets: int) -> None:
     units = size // chip.ACTIVATION_UNIT_BYTES
     program.emit(
         "RingInfeed",
-        _through_buffer("RingInfeed", unit, units, chip.ACTIVATION_UNITS),
+        through_buffer("RingInfeed", unit, units, chip.ACTIVATION_UNITS),
         signal(),
         wait("RingInfeed", Watcher(ScalarFlag.AV_POP, depth=0, expected=unit + 1)),
         fifo=InfeedSource.ACTIVATIONS,

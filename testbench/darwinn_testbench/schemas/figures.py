@@ -25,6 +25,7 @@ from darwinn_testbench.comparison.excitation import ExcitationFigures
 from darwinn_testbench.comparison.first_difference import PairingFigures
 from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures
+from darwinn_testbench.compilation.compile import LayerRow
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.evaluation.run import Accuracy, Confusion
@@ -126,6 +127,25 @@ class Explained(_Assumed):
     chip: str
     host: str
     advice: tuple[Advice, ...]
+
+
+class CompiledFigures(TypedDict):
+    """`compile`."""
+
+    compiler: str
+    input_bytes: int
+    output_bytes: int
+    cached_bytes: int
+    remaining_bytes: int
+    streamed_bytes: int
+    instruction_bytes: int
+    narrow_bytes: int
+    subgraphs: int
+    operators_on_chip: int
+    operators_on_cpu: int
+    layers: tuple[LayerRow, ...]
+    compile_seconds: float
+    seconds: float
 
 
 class Layers(_Assumed):

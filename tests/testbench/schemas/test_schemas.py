@@ -41,6 +41,7 @@ REPORTS = (
     ("explain", DENSE),
     ("explain", "dense.tflite"),
     ("explain", "dense.tflite", DENSE),
+    ("compile", "dense.tflite", "--out_dir", "compiled"),
     ("diff", DENSE, "dense_stand_alone_edgetpu.tflite"),
     ("layers", "convolution_edgetpu.tflite"),
     ("layers", "convolution.pte"),

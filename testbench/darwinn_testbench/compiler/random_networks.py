@@ -1,0 +1,377 @@
+"""Networks by chance, to try compilers and everything behind them on.
+
+A seed determines a network: shapes, windows, strides, scales, branches. Each step takes an operator
+that fits what there is; what nobody has read at the end is an output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from darwinn_formats import flatbuffer, tflite
+from darwinn_formats.tflite import (
+    ActivationFunctionType,
+    BuiltinOperator,
+    Padding,
+    QuantizationParameters,
+    TensorType,
+)
+from darwinn_formats.tflite import options as o
+from darwinn_reference.tflite.layers import window_axes
+from numpy.typing import NDArray
+
+_SPREAD = 40.0
+"""Steps of a standard deviation of a result: so much that some values saturate."""
+_BYTE_DEVIATION = 74.0
+_ACTIVATIONS = (
+    ActivationFunctionType.NONE,
+    ActivationFunctionType.RELU,
+    ActivationFunctionType.RELU6,
+)
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A tensor that is computed: its index, shape, scale and zero point."""
+
+    index: int
+    shape: tuple[int, ...]
+    scale: float
+    zero_point: int
+
+    @property
+    def is_image(self) -> bool:
+        return len(self.shape) == 4
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        return self.shape[1], self.shape[2]
+
+    @property
+    def channels(self) -> int:
+        return self.shape[-1]
+
+
+class RandomNetwork:
+    """A network that grows operator by operator.
+
+    Args:
+        seed: determines it.
+        signed: int8 with a scale for each channel, else uint8 with one.
+        shape: of the input, (1, height, width, channels).
+    """
+
+    def __init__(self, seed: int, shape: Sequence[int], *, signed: bool) -> None:
+        self.random = np.random.default_rng(seed)
+        self.signed = signed
+        self.kinds: list[str] = []
+        self._buffers = [tflite.Buffer(memoryview(b""))]
+        self._tensors: list[tflite.Tensor] = []
+        self._operators: list[tflite.Operator] = []
+        self._codes: list[BuiltinOperator] = []
+        self.values = [self._value(tuple(shape), 1 / 128, self._zero_point())]
+        self._read: set[int] = set()
+
+    # --- tensors --------------------------------------------------------------------------------
+
+    def _zero_point(self) -> int:
+        """At an end of the range, or anywhere."""
+        low, high = (-128, 127) if self.signed else (0, 255)
+        return int(self.random.choice([low, high, int(self.random.integers(low, high + 1))]))
+
+    def _value(self, shape: tuple[int, ...], scale: float, zero_point: int) -> _Value:
+        kind = TensorType.INT8 if self.signed else TensorType.UINT8
+        parameters = QuantizationParameters(
+            scale=(float(np.float32(scale)),), zero_point=(zero_point,)
+        )
+        index = self._add(tflite.Tensor(shape, kind, 0, f"t{len(self._tensors)}", parameters))
+        return _Value(index, shape, float(np.float32(scale)), zero_point)
+
+    def _add(self, tensor: tflite.Tensor) -> int:
+        self._tensors.append(tensor)
+        return len(self._tensors) - 1
+
+    def _constant(
+        self,
+        values: NDArray[Any],
+        scale: Sequence[float] = (),
+        zero_point: int = 0,
+        axis: int = 0,
+    ) -> int:
+        kinds = {"i1": TensorType.INT8, "u1": TensorType.UINT8, "i4": TensorType.INT32}
+        self._buffers.append(tflite.Buffer(memoryview(values.tobytes())))
+        parameters = QuantizationParameters(
+            scale=tuple(float(np.float32(each)) for each in scale),
+            zero_point=(zero_point,) * len(scale),
+            quantized_dimension=axis,
+        )
+        return self._add(
+            tflite.Tensor(
+                values.shape,
+                kinds[values.dtype.str[1:]],
+                len(self._buffers) - 1,
+                f"c{len(self._tensors)}",
+                parameters if scale else None,
+            )
+        )
+
+    def _operate(
+        self, kind: BuiltinOperator, inputs: Sequence[int], result: _Value, options: Any = None
+    ) -> _Value:
+        if kind not in self._codes:
+            self._codes.append(kind)
+        code = self._codes.index(kind)
+        self._operators.append(tflite.Operator(code, tuple(inputs), (result.index,), options))
+        self._read.update(inputs)
+        self.values.append(result)
+        self.kinds.append(kind.name)
+        return result
+
+    # --- operators ------------------------------------------------------------------------------
+
+    def _weights(
+        self, shape: tuple[int, ...], terms: int, source: _Value, axis: int
+    ) -> tuple[int, int, float, int]:
+        """Weights, biases, and scale and zero point of a result that they spread."""
+        channels = shape[axis]
+        if self.signed:
+            values = self.random.integers(-127, 128, shape, np.int8)
+            scales = self.random.uniform(0.002, 0.02, channels)
+            zero_point = 0
+        else:
+            values = self.random.integers(0, 256, shape, np.uint8)
+            scales = self.random.uniform(0.002, 0.02, 1)
+            zero_point = int(self.random.integers(100, 156))
+        deviation = math.sqrt(terms) * _BYTE_DEVIATION**2
+        bias = self.random.integers(-int(deviation), int(deviation) + 1, channels, np.int32)
+        weights = self._constant(values, scales.tolist(), zero_point, axis)
+        biases = self._constant(bias, (scales * source.scale).tolist())
+        scale = deviation * source.scale * float(scales.mean()) / _SPREAD
+        return weights, biases, scale, self._zero_point()
+
+    def _window(self, source: _Value) -> dict[str, Any]:
+        """Kernel, stride and padding that fit an image."""
+        kernel = [int(self.random.integers(1, min(6, side + 1))) for side in source.sides]
+        stride = [int(self.random.integers(1, 4)) for _ in range(2)]
+        padding = Padding.SAME if self.random.integers(2) else Padding.VALID
+        return {"kernel": kernel, "stride": stride, "padding": padding}
+
+    @staticmethod
+    def _result_sides(source: _Value, window: Mapping[str, Any]) -> tuple[int, int]:
+        options = {
+            "stride_h": window["stride"][0],
+            "stride_w": window["stride"][1],
+            "padding": window["padding"].name,
+        }
+        rows, columns = window_axes(options, source.sides, tuple(window["kernel"]))
+        return rows.outputs, columns.outputs
+
+    def _activation(self) -> ActivationFunctionType:
+        return _ACTIVATIONS[int(self.random.integers(len(_ACTIVATIONS)))]
+
+    def convolution(self, source: _Value) -> _Value:
+        """CONV_2D of any window."""
+        window = self._window(source)
+        return self._convolution(
+            source, window, int(self.random.choice([1, 3, 8, 20, 64, 65, 100]))
+        )
+
+    def layer(self, source: _Value, outputs: int, kernel: int) -> _Value:
+        """CONV_2D that keeps the size of the image."""
+        window = {"kernel": [kernel, kernel], "stride": [1, 1], "padding": Padding.SAME}
+        return self._convolution(source, window, outputs)
+
+    def _convolution(self, source: _Value, window: dict[str, Any], outputs: int) -> _Value:
+        shape = (outputs, *window["kernel"], source.channels)
+        weights, bias, scale, zero_point = self._weights(shape, math.prod(shape[1:]), source, 0)
+        sides = self._result_sides(source, window)
+        result = self._value((1, *sides, outputs), scale, zero_point)
+        options = o.Conv2DOptions(
+            window["padding"], window["stride"][1], window["stride"][0], self._activation()
+        )
+        inputs = (source.index, weights, bias)
+        return self._operate(BuiltinOperator.CONV_2D, inputs, result, options)
+
+    def depthwise(self, source: _Value) -> _Value:
+        """DEPTHWISE_CONV_2D, mostly with a multiplier of 1."""
+        window = self._window(source)
+        multiplier = 1 if source.channels > 8 else int(self.random.choice([1, 1, 2, 5]))
+        outputs = multiplier * source.channels
+        shape = (1, *window["kernel"], outputs)
+        weights, bias, scale, zero_point = self._weights(
+            shape, math.prod(window["kernel"]), source, 3
+        )
+        sides = self._result_sides(source, window)
+        result = self._value((1, *sides, outputs), scale, zero_point)
+        options = o.DepthwiseConv2DOptions(
+            window["padding"],
+            window["stride"][1],
+            window["stride"][0],
+            multiplier,
+            self._activation(),
+        )
+        inputs = (source.index, weights, bias)
+        return self._operate(BuiltinOperator.DEPTHWISE_CONV_2D, inputs, result, options)
+
+    def dense(self, source: _Value) -> _Value:
+        """FULLY_CONNECTED of all elements."""
+        depth = math.prod(source.shape)
+        outputs = int(self.random.choice([1, 10, 64, 130]))
+        weights, bias, scale, zero_point = self._weights((outputs, depth), depth, source, 0)
+        result = self._value((1, outputs), scale, zero_point)
+        options = o.FullyConnectedOptions(self._activation())
+        inputs = (source.index, weights, bias)
+        return self._operate(BuiltinOperator.FULLY_CONNECTED, inputs, result, options)
+
+    def pool(self, source: _Value, kind: BuiltinOperator) -> _Value:
+        """AVERAGE_POOL_2D without padding, or MAX_POOL_2D."""
+        window = self._window(source)
+        if kind is BuiltinOperator.AVERAGE_POOL_2D:
+            window["padding"] = Padding.VALID
+        sides = self._result_sides(source, window)
+        result = self._value((1, *sides, source.channels), source.scale, source.zero_point)
+        options = o.Pool2DOptions(
+            window["padding"],
+            window["stride"][1],
+            window["stride"][0],
+            window["kernel"][1],
+            window["kernel"][0],
+        )
+        return self._operate(kind, (source.index,), result, options)
+
+    def mean(self, source: _Value) -> _Value:
+        """MEAN over rows and columns."""
+        axes = self._constant(np.array([1, 2], np.int32))
+        result = self._value((1, source.channels), source.scale * 0.7, self._zero_point())
+        return self._operate(
+            BuiltinOperator.MEAN, (source.index, axes), result, o.ReducerOptions(False)
+        )
+
+    def pad(self, source: _Value) -> _Value:
+        """PAD of rows and columns."""
+        amounts = np.zeros((4, 2), np.int32)
+        amounts[1:3] = self.random.integers(0, 4, (2, 2))
+        sides = [
+            side + int(pair.sum()) for side, pair in zip(source.sides, amounts[1:3], strict=True)
+        ]
+        result = self._value((1, *sides, source.channels), source.scale, source.zero_point)
+        return self._operate(BuiltinOperator.PAD, (source.index, self._constant(amounts)), result)
+
+    def binary(self, source: _Value, kind: BuiltinOperator) -> _Value:
+        """ADD or MUL with another tensor of the same shape: itself, if there is none."""
+        alike = [each for each in self.values if each.shape == source.shape]
+        other = alike[int(self.random.integers(len(alike)))]
+        if kind is BuiltinOperator.ADD:
+            scale = source.scale + other.scale
+            options: Any = o.AddOptions(self._activation())
+        else:
+            scale = source.scale * other.scale * _SPREAD * self.random.uniform(0.5, 2)
+            options = o.MulOptions(self._activation())
+        result = self._value(source.shape, scale, self._zero_point())
+        return self._operate(kind, (source.index, other.index), result, options)
+
+    def join(self, source: _Value) -> _Value:
+        """CONCATENATION of channels with another image of the same size."""
+        alike = [
+            each
+            for each in self.values
+            if each.shape[:-1] == source.shape[:-1] and source.channels % 4 == 0
+        ] or [source]
+        other = alike[int(self.random.integers(len(alike)))]
+        channels = source.channels + other.channels
+        result = self._value(
+            (*source.shape[:-1], channels), max(source.scale, other.scale), self._zero_point()
+        )
+        options = o.ConcatenationOptions(len(source.shape) - 1)
+        inputs = (source.index, other.index)
+        return self._operate(BuiltinOperator.CONCATENATION, inputs, result, options)
+
+    def function(self, source: _Value) -> _Value:
+        """LOGISTIC."""
+        zero_point = -128 if self.signed else 0
+        result = self._value(source.shape, 1 / 256, zero_point)
+        return self._operate(BuiltinOperator.LOGISTIC, (source.index,), result)
+
+    def grow(self, operators: int, names: Sequence[str] = ()) -> None:
+        """Add operators, of the kinds ``names`` (all if there are none)."""
+        chosen = {name: OPERATORS[name] for name in names} if names else OPERATORS
+        for _ in range(operators):
+            recent = self.values[-3:]
+            source = recent[int(self.random.integers(len(recent)))]
+            fitting = [make for fits, make in chosen.values() if fits(source)]
+            if fitting:
+                fitting[int(self.random.integers(len(fitting)))](self, source)
+
+    def finish(self) -> bytes:
+        """The model: its outputs are the values that no operator reads."""
+        outputs = tuple(each.index for each in self.values[1:] if each.index not in self._read)
+        graph = tflite.SubGraph(tuple(self._tensors), (0,), outputs, tuple(self._operators), "main")
+        codes = tuple(tflite.OperatorCode(min(int(c), 127), "", 1, int(c)) for c in self._codes)
+        model = tflite.Model(3, codes, (graph,), "darwinn-testbench", tuple(self._buffers))
+        return flatbuffer.write(model)
+
+
+_Fits = Callable[[_Value], bool]
+_Makes = Callable[[RandomNetwork, _Value], _Value]
+_MOST_DENSE = 4000
+
+
+def _image(value: _Value) -> bool:
+    return value.is_image
+
+
+def _whole_words(value: _Value) -> bool:
+    return value.channels % 4 == 0
+
+
+OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
+    "CONV_2D": (_image, RandomNetwork.convolution),
+    "DEPTHWISE_CONV_2D": (_image, RandomNetwork.depthwise),
+    "FULLY_CONNECTED": (
+        lambda value: math.prod(value.shape) <= _MOST_DENSE,
+        RandomNetwork.dense,
+    ),
+    "AVERAGE_POOL_2D": (
+        _image,
+        lambda network, value: network.pool(value, BuiltinOperator.AVERAGE_POOL_2D),
+    ),
+    "MAX_POOL_2D": (
+        _image,
+        lambda network, value: network.pool(value, BuiltinOperator.MAX_POOL_2D),
+    ),
+    "MEAN": (_image, RandomNetwork.mean),
+    "PAD": (_image, RandomNetwork.pad),
+    "ADD": (
+        lambda value: True,
+        lambda network, value: network.binary(value, BuiltinOperator.ADD),
+    ),
+    "MUL": (
+        lambda value: True,
+        lambda network, value: network.binary(value, BuiltinOperator.MUL),
+    ),
+    "CONCATENATION": (_whole_words, RandomNetwork.join),
+    "LOGISTIC": (lambda value: True, RandomNetwork.function),
+}
+"""Operators by name: what they fit, and what adds one."""
+
+
+def random_network(seed: int, operators: int = 10, names: Sequence[str] = ()) -> bytes:
+    """A network of about so many operators, as a TensorFlow Lite model.
+
+    Raises:
+        KeyError: there is no operator of a name.
+    """
+    random = np.random.default_rng((seed, 1))
+    shape = (
+        1,
+        int(random.integers(1, 33)),
+        int(random.integers(1, 33)),
+        int(random.choice([1, 2, 3, 4, 7, 16])),
+    )
+    network = RandomNetwork(seed, shape, signed=bool(random.integers(2)))
+    network.grow(operators, names)
+    return network.finish()

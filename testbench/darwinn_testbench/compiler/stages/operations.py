@@ -1,0 +1,234 @@
+"""The network in integers: what the chip has to compute, free of any file format.
+
+All values are unsigned bytes, as the chip holds them: an int8 value has 128 added, and so has its
+zero point. Sums are int32; an output stage makes bytes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_sim.chip import WORD_BYTES
+from numpy.typing import NDArray
+
+from darwinn_testbench.compiler.parameters import round_up
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """A tensor of one image: ``height`` x ``width`` pixels of ``channels`` bytes.
+
+    ``shape`` is that of the network, ``zero_point`` that of the chip.
+    """
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    height: int
+    width: int
+    channels: int
+    scale: np.float32
+    zero_point: int
+    signed: bool
+
+    @property
+    def pitch(self) -> int:
+        """Bytes of a pixel in narrow memory: its channels, rounded up to whole words."""
+        return round_up(self.channels, WORD_BYTES)
+
+    @property
+    def pixels(self) -> int:
+        """Number of pixels."""
+        return self.height * self.width
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it has one pixel only."""
+        return self.pixels == 1
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A window along an axis: output i meets inputs ``i * stride - before + k * dilation``."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+
+    def first(self, output: int) -> int:
+        """The first input that an output meets; it may be outside of the image."""
+        return output * self.stride - self.before
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last input of an output."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def inputs(self, first: int, end: int) -> tuple[int, int]:
+        """The inputs that outputs from ``first`` up to but without ``end`` meet, likewise."""
+        return self.first(first), self.first(end - 1) + self.span
+
+
+UNIT = Reach(1, 1, 1, 0)
+"""The window of an operator that works on each pixel alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTable:
+    """A function in eight pieces, polynomials of degree 4 each.
+
+    ``coefficients`` float32 (8, 5), lowest power first; ``bounds`` float32 (7), where the pieces
+    after the first begin.
+    """
+
+    coefficients: NDArray[np.float32]
+    bounds: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputStage:
+    """What becomes of an int32 sum: bias, factor, bounds, rounding, zero point.
+
+    ``factors`` (float32) and ``bias`` (int32) have one element, or one for each channel. Bounds are
+    in steps from the zero point. With a ``table`` they are those of the function's argument.
+    """
+
+    factors: NDArray[np.float32]
+    bias: NDArray[np.int32]
+    low: np.float32
+    high: np.float32
+    zero_point: int
+    table: FunctionTable | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all channels have the same factor and bias."""
+        return len(self.factors) == len(self.bias) == 1
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """An operator: number and name in the network, its result."""
+
+    number: int
+    name: str
+    result: Image
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution(Operation):
+    """Sums over windows and all channels; ``weights`` uint8 (outputs, rows, columns, inputs)."""
+
+    source: Image
+    rows: Reach
+    columns: Reach
+    weights: NDArray[np.uint8]
+    weight_zero_point: int
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class Channelwise(Operation):
+    """Sums over windows, each channel alone; ``weights`` uint8 (rows, columns, channels).
+
+    With ``weights`` None all of them are 1: a pool, or a copy of each pixel.
+    """
+
+    source: Image
+    rows: Reach
+    columns: Reach
+    weights: NDArray[np.uint8] | None
+    weight_zero_point: int
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSum(Operation):
+    """Two operands times 16-bit weights each: an addition."""
+
+    sources: tuple[Image, Image]
+    weights: tuple[int, int]
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class Joined(Operation):
+    """Images of the same pixels, one behind the other along the channels.
+
+    Each part has the output stage that brings it to the quantisation of the result.
+    """
+
+    sources: tuple[Image, ...]
+    stages: tuple[OutputStage, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Operation):
+    """Two operands, element by element; the second may be one pixel for all of the first."""
+
+    sources: tuple[Image, Image]
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class Slice(Operation):
+    """Some channels of an image, from channel ``first`` on."""
+
+    source: Image
+    first: int
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class Enlarged(Operation):
+    """Each pixel ``times`` times in each direction."""
+
+    source: Image
+    times: int
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
+class Greatest(Operation):
+    """The greatest byte of each window, each channel alone; outside of the image is nothing."""
+
+    source: Image
+    rows: Reach
+    columns: Reach
+    stage: OutputStage
+
+
+AnyOperation = (
+    Convolution | Channelwise | WeightedSum | Joined | Product | Slice | Enlarged | Greatest
+)
+
+
+def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
+    """The images that an operation reads."""
+    if isinstance(operation, WeightedSum | Joined | Product):
+        return operation.sources
+    return (operation.source,)
+
+
+@dataclass(frozen=True)
+class Port:
+    """A tensor that enters or leaves the chip: its index, name and shape, and its image.
+
+    Several tensors of different shapes can be the same image.
+    """
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    image: Image
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerGraph:
+    """The part of a network that goes to the chip."""
+
+    operations: tuple[AnyOperation, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]

@@ -1,0 +1,112 @@
+"""Phases: what the chip does from one barrier to the next, and the parameters that it needs for it.
+
+Parameters go to areas of wide memory. Two areas take turns, so that those of the next phase can
+come in while the tensor unit works with those of this one; a phase that needs more has all of it
+to itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from darwinn_testbench.compiler.assembler import Assembler
+from darwinn_testbench.compiler.program import PACKED_ROW
+from darwinn_testbench.compiler.stages.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows of parameters for all tiles in the set ``tiles``, from row ``row`` of wide memory."""
+
+    tiles: int
+    row: int
+    rows: Rows
+
+    @cached_property
+    def key(self) -> bytes:
+        """What tells its bytes from others."""
+        return hashlib.sha256(repr(self.rows.shape).encode() + self.rows.tobytes()).digest()
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows of a piece that a tile keeps: ``count`` of them, from ``first`` of the piece on."""
+
+    tile: int
+    row: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """What happens from one barrier to the next.
+
+    Attributes:
+        operation: number of the operator in the network; -1 of what belongs to none.
+        what: in a word.
+        emit: writes the instructions.
+        load: parameters that must be there.
+        uses_ring: rows travel on channel A, on which parameters come in, too.
+        alone: it uses all of wide memory.
+        receives: it takes what the host sends of an input.
+    """
+
+    operation: int
+    what: str
+    emit: Callable[[Assembler], None]
+    load: Sequence[Piece] = ()
+    uses_ring: bool = False
+    alone: bool = False
+    receives: bool = False
+
+
+class Areas:
+    """Areas of wide memory: for parameters that stay, and for those that come and go.
+
+    Below row ``kept`` is what stays. Above it are two areas, given out in turn, and a third one of
+    ``spread_rows`` from row ``spread``, into which a phase unpacks parameters and in which rows
+    from other tiles arrive.
+    """
+
+    def __init__(self, kept: int = 0) -> None:
+        self.kept = kept
+        self.rows = PACKED_ROW - kept
+        self.area_rows = self.rows * 3 // 10
+        self.spread = kept + 2 * self.area_rows
+        self.spread_rows = self.rows - 2 * self.area_rows
+        self.least = 0
+        """The most rows that a phase asked for at least."""
+        self.residents: list[tuple[int, Piece]] = []
+        """What stays where it is used: the row, and the piece."""
+        self._turn = 0
+        self._resident_rows = 0
+
+    def take(self, rows: int, least: int = 0) -> tuple[int, bool]:
+        """First row of an area for ``rows`` rows, and whether it is all of them.
+
+        Raises:
+            ValueError: there is no such area.
+        """
+        self.least = max(self.least, least or rows)
+        if rows > self.rows:
+            raise ValueError(f"{rows} rows of parameters, of {self.rows}")
+        if rows > self.area_rows:
+            return self.kept, True
+        self._turn ^= 1
+        return self.kept + self._turn * self.area_rows, False
+
+    def settle(self, rows: int) -> int | None:
+        """First of ``rows`` rows, the same on all tiles, that stay; None if there is no room."""
+        if self._resident_rows + rows > self.kept:
+            return None
+        first = self._resident_rows
+        self._resident_rows += rows
+        return first
+
+    def reside(self, pieces: Sequence[Piece]) -> None:
+        """Note pieces that stay where they are used."""
+        self.residents += [(piece.row, piece) for piece in pieces]

@@ -1,0 +1,421 @@
+"""Decides which tile holds what of each image, and where in narrow memory.
+
+An image of several pixels is cut into a part for each tile of the grid. A vector (one pixel) is on
+all tiles as a whole; so is a copy of an image of which some operator needs all pixels at once.
+Places are given by lifetime: an image may lie where another one was that nobody reads any more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from darwinn_sim import chip
+
+from darwinn_testbench.compiler.parameters import round_up
+from darwinn_testbench.compiler.stages.bands import (
+    Axes,
+    Chain,
+    Needs,
+    Windowed,
+    band_axes,
+    needs_of,
+)
+from darwinn_testbench.compiler.stages.operations import (
+    AnyOperation,
+    Channelwise,
+    Convolution,
+    Greatest,
+    Image,
+    IntegerGraph,
+    WeightedSum,
+    sources_of,
+)
+from darwinn_testbench.compiler.stages.storage import (
+    Storage,
+    banded,
+    length,
+    whole,
+)
+
+_ALIGNMENT = 8
+
+
+class DoesNotFitError(Exception):
+    """What of the network exceeds the tiles' memory: ``operation`` is the number of an operator."""
+
+    def __init__(self, operation: int, reason: str) -> None:
+        super().__init__(reason)
+        self.operation = operation
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where everything is.
+
+    Attributes:
+        parts: images that are spread over the tiles, by index.
+        copies: images that every tile has as a whole, by index.
+        flats: bytes of narrow memory in which inputs of several pixels arrive, by index.
+        scratch: the same for what an operation needs for itself, by number of the operator;
+            ``scratch_sizes`` are its bytes.
+        narrow_bytes: how much of narrow memory is in use.
+        chains: what runs band by band.
+        bands: by band the images of all chains that exist in that band alone, by index.
+    """
+
+    parts: Mapping[int, Storage]
+    copies: Mapping[int, Storage]
+    flats: Mapping[int, int]
+    scratch: Mapping[int, int]
+    scratch_sizes: Mapping[int, int]
+    narrow_bytes: int
+    chains: tuple[Chain, ...] = ()
+    bands: tuple[Mapping[int, Storage], ...] = ()
+
+    def in_band(self, band: int) -> Placement:
+        """The same while a band of chains is computed."""
+        return replace(self, parts={**self.parts, **self.bands[band]})
+
+    def of(self, image: Image) -> Storage:
+        """Where an operation that works on pixels reads or writes an image."""
+        return self.copies[image.index] if image.is_vector else self.parts[image.index]
+
+
+def needs_whole(operation: AnyOperation) -> bool:
+    """Whether an operation reads all pixels of its source at once."""
+    return isinstance(operation, Windowed) and operation.result.is_vector
+
+
+def place(
+    graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain] = ()
+) -> Placement:
+    """Place all images of a graph.
+
+    Args:
+        graph: the graph.
+        scratch: bytes that operators need for themselves.
+        chains: what is to run band by band.
+
+    Raises:
+        DoesNotFitError: narrow memory does not suffice.
+    """
+    asked = _ask(graph, scratch, chains)
+    bases = asked.requests.solve()
+
+    def based(kind: str, storages: Mapping[int, Storage]) -> dict[int, Storage]:
+        return {k: replace(each, base=bases[kind, k]) for k, each in storages.items()}
+
+    return Placement(
+        parts=based("part", asked.parts),
+        copies=based("copy", asked.copies),
+        flats={k: base for (kind, k), base in bases.items() if kind == "flat"},
+        scratch={k: base for (kind, k), base in bases.items() if kind == "scratch"},
+        scratch_sizes=scratch,
+        narrow_bytes=asked.requests.used(bases),
+        chains=tuple(chains),
+        bands=tuple(based("part", each) for each in asked.bands),
+    )
+
+
+def pressure(
+    graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain] = ()
+) -> list[int]:
+    """Bytes that all images at each step take together: step 0 is the input."""
+    return _ask(graph, scratch, chains).requests.pressure()
+
+
+# --- which tile holds what ----------------------------------------------------------------------
+
+
+def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
+    """Rows and columns of each image of several pixels that is not of one band alone."""
+    images = [each.image for each in graph.inputs] + [each.result for each in graph.operations]
+    spreads: dict[int, Axes] = {
+        each.index: (banded(each.height, chip.GRID_ROWS), banded(each.width, chip.GRID_COLUMNS))
+        for each in images
+        if not each.is_vector
+    }
+    needs: dict[int, list[Needs]] = defaultdict(list)
+    for step, operation in enumerate(graph.operations):
+        if needs_whole(operation) or operation.result.is_vector:
+            continue
+        if any(step in chain for chain in chains):
+            continue
+        wanted = needs_of(operation, *spreads[operation.result.index])
+        for source in sources_of(operation):
+            if source.index in spreads:
+                needs[source.index].append(wanted)
+    for chain in chains:
+        members = chain.members(graph.operations)
+        for band in band_axes(members, spreads[members[-1].result.index], chain.bands):
+            for index, each in band.needs.items():
+                needs[index].append(each)
+        for operation in members[:-1]:
+            del spreads[operation.result.index]
+    for index, several in needs.items():
+        rows, columns = spreads[index]
+        spreads[index] = (
+            rows.widened(each for each, _ in several),
+            columns.widened(each for _, each in several),
+        )
+    _unite(graph, spreads)
+    return spreads
+
+
+def _padding(graph: IntegerGraph) -> dict[int, int]:
+    """What is outside of images of which a maximum is taken: 0, which is never greater.
+
+    Raises:
+        DoesNotFitError: another operator needs zero points there.
+    """
+    found: dict[int, int] = {}
+    for step, operation in enumerate(graph.operations):
+        if not isinstance(operation, Greatest) or not _reaches_beyond(operation):
+            continue
+        index = operation.source.index
+        for each in graph.operations:
+            others = isinstance(each, Convolution | Channelwise) and each.source.index == index
+            if others and _reaches_beyond(each):
+                reason = "a maximum over the border of what others take zero points of"
+                raise DoesNotFitError(step, reason)
+        found[index] = 0
+    return found
+
+
+def _reaches_beyond(operation: AnyOperation) -> bool:
+    """Whether an operation reads what is outside of its source."""
+    if not isinstance(operation, Windowed) or needs_whole(operation):
+        return False
+    source, result = operation.source, operation.result
+    ends = (
+        (operation.rows.inputs(0, result.height), source.height),
+        (operation.columns.inputs(0, result.width), source.width),
+    )
+    return any(first < 0 or end > size for (first, end), size in ends)
+
+
+def _in_bands(
+    graph: IntegerGraph, chains: Sequence[Chain], parts: Mapping[int, Storage]
+) -> list[dict[int, Storage]]:
+    """By band the images of all chains, of their results the band."""
+    found: list[dict[int, Storage]] = [{} for _ in range(max((c.bands for c in chains), default=0))]
+    for chain in chains:
+        members = chain.members(graph.operations)
+        result = parts[members[-1].result.index]
+        for number, band in enumerate(
+            band_axes(members, (result.rows, result.columns), chain.bands)
+        ):
+            for operation in members:
+                image = operation.result
+                found[number][image.index] = Storage(image, *band.made[image.index])
+    return found
+
+
+def _unite(graph: IntegerGraph, spreads: dict[int, Axes]) -> None:
+    """Give both operands of an addition the same windows: they are read by the same loops."""
+    sums = [each for each in graph.operations if isinstance(each, WeightedSum)]
+    changed = True
+    while changed:
+        changed = False
+        for operation in sums:
+            left, right = (each.index for each in operation.sources)
+            if left not in spreads or spreads[left] == spreads[right]:
+                continue
+            merged = tuple(
+                a.widened([b.window]) for a, b in zip(spreads[left], spreads[right], strict=True)
+            )
+            spreads[left] = spreads[right] = (merged[0], merged[1])
+            changed = True
+
+
+def _copied(graph: IntegerGraph) -> set[int]:
+    """Images that every tile needs as a whole."""
+    images = [each.image for each in graph.inputs] + [each.result for each in graph.operations]
+    copied = {each.index for each in images if each.is_vector}
+    for operation in graph.operations:
+        if needs_whole(operation):
+            copied |= {each.index for each in sources_of(operation)}
+    return copied
+
+
+# --- where in narrow memory ---------------------------------------------------------------------
+
+_Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class _Request:
+    size: int
+    birth: int
+    death: int
+
+
+_ORDERS: Sequence[Callable[[_Request], tuple[int, ...]]] = (
+    lambda each: (-each.size, each.birth),
+    lambda each: (-each.size * (each.death - each.birth + 1), each.birth),
+    lambda each: (each.birth, -each.size),
+    lambda each: (each.birth - each.death, -each.size),
+    lambda each: (-each.death, -each.size),
+)
+"""Orders in which places are given: large ones first, those that last long first, and so on."""
+
+
+class _Requests:
+    """Places that are asked for, each from a step to another, both included."""
+
+    def __init__(self) -> None:
+        self._asked: dict[_Key, _Request] = {}
+
+    def ask(self, key: _Key, size: int, birth: int, death: int) -> None:
+        """Ask for ``size`` bytes."""
+        before = self._asked.get(key)
+        largest = max(size, 1, before.size if before else 0)
+        self._asked[key] = _Request(round_up(largest, _ALIGNMENT), birth, death)
+
+    def pressure(self) -> list[int]:
+        """Bytes that are asked for at each step together."""
+        end = max((each.death for each in self._asked.values()), default=0)
+        return [
+            sum(each.size for each in self._asked.values() if each.birth <= step <= each.death)
+            for step in range(end + 1)
+        ]
+
+    def solve(self) -> dict[_Key, int]:
+        """The first byte of each place: each as low as it can be, in one of several orders.
+
+        Raises:
+            DoesNotFitError: none of them leads to places for all.
+        """
+        failed: list[int] = []
+        for order in _ORDERS:
+            keys = sorted(self._asked, key=lambda key: order(self._asked[key]))
+            placed: dict[_Key, int] = {}
+            for key in keys:
+                request = self._asked[key]
+                base = self._lowest(request, placed)
+                if base + request.size > chip.NARROW_BYTES:
+                    failed.append(max(request.birth - 1, 0))
+                    break
+                placed[key] = base
+            else:
+                return placed
+        raise DoesNotFitError(failed[0], "activations exceed the memory of the tiles")
+
+    def used(self, bases: Mapping[_Key, int]) -> int:
+        """Bytes up to the last place in use."""
+        return max((base + self._asked[key].size for key, base in bases.items()), default=0)
+
+    def _lowest(self, request: _Request, placed: Mapping[_Key, int]) -> int:
+        others = sorted(
+            (base, base + self._asked[key].size)
+            for key, base in placed.items()
+            if self._asked[key].birth <= request.death and request.birth <= self._asked[key].death
+        )
+        base = 0
+        for first, end in others:
+            if base + request.size <= first:
+                break
+            base = max(base, end)
+        return base
+
+
+@dataclass(frozen=True)
+class _Asked:
+    requests: _Requests
+    parts: Mapping[int, Storage]
+    copies: Mapping[int, Storage]
+    bands: Sequence[Mapping[int, Storage]]
+
+
+def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain]) -> _Asked:
+    """Ask for all places: step 0 is the input, step k + 1 the k-th operation."""
+    images = {each.image.index: each.image for each in graph.inputs}
+    images |= {each.result.index: each.result for each in graph.operations}
+    spreads = _spreads(graph, chains)
+    padding = _padding(graph)
+    parts = {
+        k: Storage(images[k], *axes, padding=padding.get(k, images[k].zero_point))
+        for k, axes in spreads.items()
+    }
+    copies = {
+        k: Storage(
+            images[k],
+            whole(images[k].height, chip.GRID_ROWS),
+            whole(images[k].width, chip.GRID_COLUMNS),
+        )
+        for k in _copied(graph)
+    }
+    bands = _in_bands(graph, chains, parts)
+    requests = _Requests()
+    births, deaths, whole_deaths = _lifetimes(graph, chains)
+    for index, storage in parts.items():
+        requests.ask(("part", index), storage.bytes, births[index], deaths[index])
+    for band in bands:
+        for index, storage in band.items():
+            if index not in parts:
+                requests.ask(("part", index), storage.bytes, births[index], deaths[index])
+    for index, storage in copies.items():
+        birth = births[index]
+        requests.ask(("copy", index), storage.bytes, birth, whole_deaths[index])
+    for port in graph.inputs:
+        if port.image.index in parts:
+            size = flat_bytes(parts[port.image.index])
+            requests.ask(("flat", port.image.index), size, 0, 0)
+    steps = {each.number: k + 1 for k, each in enumerate(graph.operations)}
+    for number, size in scratch.items():
+        requests.ask(("scratch", number), size, steps[number], steps[number])
+    return _Asked(requests, parts, copies, bands)
+
+
+def _lifetimes(
+    graph: IntegerGraph, chains: Sequence[Chain]
+) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """First step of each image, last step of its parts, and last step of its copy."""
+    end = len(graph.operations) + 1
+    births = {each.image.index: 0 for each in graph.inputs}
+    births |= {each.result.index: k + 1 for k, each in enumerate(graph.operations)}
+    for chain in chains:
+        births[graph.operations[chain.last].result.index] = chain.first + 1
+    deaths = dict(births)
+    for step, operation in enumerate(graph.operations, 1):
+        # A copy is made when all parts are there.
+        deaths[operation.result.index] = max(deaths[operation.result.index], step)
+    whole_deaths = dict(deaths)
+    for step, operation in enumerate(graph.operations, 1):
+        for image in sources_of(operation):
+            ends = whole_deaths if needs_whole(operation) or image.is_vector else deaths
+            last = max([step, *_chain_ends(graph, chains, step - 1, image)])
+            ends[image.index] = max(ends[image.index], last)
+    for port in graph.outputs:
+        ends = whole_deaths if port.image.is_vector else deaths
+        ends[port.image.index] = end
+    return births, deaths, whole_deaths
+
+
+def _chain_ends(
+    graph: IntegerGraph, chains: Sequence[Chain], step: int, image: Image
+) -> Iterator[int]:
+    """The last step of a chain that needs an image again in each band."""
+    for chain in chains:
+        if step in chain and (image.is_vector or image.index in chain.sources(graph.operations)):
+            yield chain.last + 1
+
+
+_FLAT_BYTES = 1 << 15
+"""Bytes of an input that a tile takes at a time, about."""
+
+
+def flat_passes(storage: Storage) -> int:
+    """In how many passes the rows of an input come, so that what a tile takes is not too much."""
+    rows = max(length(own) for own in storage.rows.own)
+    size = rows * storage.image.width * storage.image.channels
+    return min(rows, max(1, round(size / _FLAT_BYTES)))
+
+
+def flat_bytes(storage: Storage) -> int:
+    """Bytes that hold the rows of an input that come in one pass, and a bit."""
+    image = storage.image
+    rows = -(-max(length(own) for own in storage.rows.own) // flat_passes(storage))
+    return round_up(rows * image.width * image.channels, _ALIGNMENT) + 3 * _ALIGNMENT

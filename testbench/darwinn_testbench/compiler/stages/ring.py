@@ -1,0 +1,118 @@
+"""Rows over the ring: parts of an image to all tiles, and out to the host.
+
+Senders take turns. What arrives has a row of wide memory for each row sent, so that no place is
+used twice, and wide-to-narrow spreads it as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from darwinn_sim import chip
+from darwinn_sim.isa.codes import RingChannel, TileFlag, WatcherSide
+
+from darwinn_testbench.compiler.assembler import Assembler, Loops, Watcher, signal, wait, walk
+from darwinn_testbench.compiler.program import ALL_TILES, PACKED_ROW
+from darwinn_testbench.compiler.stages.writer import merged, write
+
+_ALL_LOOPS = 6
+"""Rows are closed when they are full, and at the end: not where a loop ends."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Words that a tile sends, and where those who receive them put them."""
+
+    tile: int
+    read: int
+    read_loops: Loops
+    write: int = 0
+    write_loops: Loops = ()
+
+    @property
+    def words(self) -> int:
+        """Number of words."""
+        count = 1
+        for times, _ in self.read_loops:
+            count *= times
+        return count
+
+    @property
+    def rows(self) -> int:
+        """Rows of the ring that they take."""
+        return -(-self.words // chip.ROW_WORDS)
+
+
+def pack(program: Assembler, shares: Sequence[Share]) -> None:
+    """Have tiles pack their words into two rows in turn, each when it has been sent."""
+    sent = Watcher(TileFlag.RING_BUS_WRITE, depth=1, expected=-1, side=WatcherSide.SECOND)
+    write(
+        program,
+        "NarrowToWide",
+        {
+            share.tile: merged(
+                walk("NarrowToWide", "narrow_read", share.read, share.read_loops),
+                walk(
+                    "NarrowToWide",
+                    "wide_write",
+                    PACKED_ROW,
+                    [(1, 0), (share.rows, 0)],
+                    double=(1, 1),
+                ),
+                signal(depth=1),
+                wait("NarrowToWide", sent),
+                {"row_loop": _ALL_LOOPS},
+            )
+            for share in shares
+        },
+    )
+
+
+def send(program: Assembler, share: Share, targets: int) -> None:
+    """Have a tile send what it packs, in its turn."""
+    turn = Watcher(TileFlag.RING_PRODUCER_A, depth=2, expected=program.take_turns(RingChannel.A))
+    ready = Watcher(TileFlag.NARROW_TO_WIDE_WRITE, depth=1, expected=1)
+    program.tile(
+        "RingProducer",
+        1 << share.tile,
+        walk("RingProducer", "wide_read", PACKED_ROW, [(1, 0), (share.rows, 0)], double=(1, 1)),
+        signal("row_producer", depth=1),
+        signal("token_producer", depth=2),
+        wait("RingProducer", turn, ready),
+        targets=targets,
+    )
+
+
+def gather(program: Assembler, shares: Sequence[Share], first_row: int, rows: int) -> None:
+    """Bring the shares of all senders to all tiles, the senders included.
+
+    Raises:
+        ValueError: more than ``rows`` rows, for which there is room from ``first_row`` on.
+    """
+    total = sum(share.rows for share in shares)
+    if total > rows:
+        raise ValueError(f"{total} rows from other tiles, of {rows}")
+    program.tile(
+        "RingConsumerA",
+        ALL_TILES,
+        walk("RingConsumerA", "wide_write", first_row, [(total, 1)]),
+        signal(),
+    )
+    arrived = 0
+    for share in shares:
+        program.tile(
+            "WideToNarrow",
+            ALL_TILES,
+            walk("WideToNarrow", "wide_read", first_row + arrived, [(share.rows, 1)]),
+            walk("WideToNarrow", "narrow_write", share.write, share.write_loops),
+            wait(
+                "WideToNarrow",
+                Watcher(TileFlag.RING_BUS_READ_A, depth=0, expected=arrived + 1),
+            ),
+            row_loop=_ALL_LOOPS,
+        )
+        arrived += share.rows
+    pack(program, shares)
+    for share in shares:
+        send(program, share, ALL_TILES)

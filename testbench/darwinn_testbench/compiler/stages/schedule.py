@@ -1,0 +1,166 @@
+"""Writes phases as instructions: each ends with a barrier, and its parameters are there before.
+
+This is the one place that decides when parameters come in. They arrive while the phase before
+works, unless either phase uses all of wide memory, or both they and rows of tensors would travel on
+channel A of the ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from darwinn_formats.darwinn import Description
+from darwinn_sim import chip
+from darwinn_sim.isa.builder import PROGRAM_BUNDLES
+from darwinn_sim.isa.codes import (
+    DescriptorTag,
+    InfeedSource,
+    InputFifo,
+    RingChannel,
+    ScalarFlag,
+    TileFlag,
+)
+
+from darwinn_testbench.compiler.assembler import (
+    Assembler,
+    Transfer,
+    Watcher,
+    signal,
+    wait,
+    walk,
+)
+from darwinn_testbench.compiler.parameters import UNIT_BYTES
+from darwinn_testbench.compiler.program import barrier, through_buffer, wrapped
+from darwinn_testbench.compiler.stages.cache import Cache
+from darwinn_testbench.compiler.stages.phases import Phase, Piece, Segment
+
+_CHUNK_BUNDLES = PROGRAM_BUNDLES * 3 // 4
+"""A phase begins a new chunk when the one before has more bundles: no phase has as many as are
+left."""
+
+
+class Parameters:
+    """Parameters on their way to where phases need them: from the host, or from a tile."""
+
+    def __init__(self, program: Assembler, phases: Sequence[Phase], cache: Cache) -> None:
+        self._program = program
+        self._cache = cache
+        self._units = sum(_units(piece) for piece in streamed(phases, cache))
+        self._sent = 0
+
+    def _open(self) -> None:
+        """Ask the host for all of them; they wait in the parameter buffer as far as it goes."""
+        size = self._units * UNIT_BYTES
+        self._program.transfer(
+            Transfer(Description.BASE_ADDRESS_PARAMETER, "", size, DescriptorTag.PARAMETERS)
+        )
+        # Unit k may only come in when unit k - 2048, whose place it takes, has been sent.
+        room = Watcher(
+            ScalarFlag.PARAMETER_INFEED,
+            depth=0,
+            expected=1 - min(self._units, chip.PARAMETER_UNITS),
+        )
+        self._program.emit(
+            "PopInput",
+            through_buffer("PopInput", 0, self._units, chip.PARAMETER_UNITS),
+            signal(),
+            wait("PopInput", room),
+            fifo=InputFifo.PARAMETERS,
+        )
+
+    def load(self, pieces: Sequence[Piece]) -> None:
+        """Have pieces sent to their tiles."""
+        for piece in pieces:
+            segments = self._cache.segments_of(piece)
+            if segments is None:
+                self._stream(piece)
+            else:
+                self._broadcast(piece, segments)
+
+    def _stream(self, piece: Piece) -> None:
+        """From the host, on channel A."""
+        program, rows = self._program, piece.rows
+        if not self._sent:
+            self._open()
+        program.tile(
+            "RingConsumerA",
+            piece.tiles,
+            walk("RingConsumerA", "wide_write", piece.row, [(len(rows), 1)]),
+        )
+        popped = Watcher(ScalarFlag.PARAMETER_POP, depth=0, expected=wrapped(self._sent + 1))
+        program.emit(
+            "RingInfeed",
+            through_buffer("RingInfeed", self._sent, _units(piece), chip.PARAMETER_UNITS),
+            signal(),
+            wait("RingInfeed", popped),
+            fifo=InfeedSource.PARAMETERS,
+            targets=piece.tiles,
+            row_words=rows.shape[1] // chip.WORD_BYTES - 1,
+            sync_increment=1,
+        )
+        self._sent += _units(piece)
+
+    def _broadcast(self, piece: Piece, segments: Sequence[Segment]) -> None:
+        """From the tiles that keep it, on channel B."""
+        program = self._program
+        program.tile(
+            "RingConsumerB",
+            piece.tiles,
+            walk("RingConsumerB", "wide_write", piece.row, [(len(piece.rows), 1)]),
+        )
+        for segment in segments:
+            turn = program.take_turns(RingChannel.B)
+            program.tile(
+                "RingProducer",
+                1 << segment.tile,
+                walk("RingProducer", "wide_read", segment.row, [(segment.count, 1)]),
+                signal("token_producer", depth=1),
+                wait("RingProducer", Watcher(TileFlag.RING_PRODUCER_B, depth=1, expected=turn)),
+                targets=piece.tiles,
+                consumer_b=1,
+            )
+
+    def streams(self, pieces: Sequence[Piece]) -> bool:
+        """Whether some of the pieces come from the host."""
+        return any(self._cache.segments_of(piece) is None for piece in pieces)
+
+
+def streamed(phases: Sequence[Phase], cache: Cache) -> list[Piece]:
+    """The pieces that come from the host, in the order in which they are needed."""
+    return [piece for phase in phases for piece in phase.load if cache.segments_of(piece) is None]
+
+
+def _units(piece: Piece) -> int:
+    return piece.rows.size // UNIT_BYTES
+
+
+def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> None:
+    """Write phases, and have their parameters come.
+
+    The host sends inputs before it is asked for parameters: until the last input is there, none
+    come from the host.
+    """
+    parameters = Parameters(program, phases, cache)
+    last_input = max((k for k, phase in enumerate(phases) if phase.receives), default=-1)
+    loaded = -1
+    for number, phase in enumerate(phases):
+        if program.bundles > _CHUNK_BUNDLES:
+            program.next_chunk()
+        if phase.load and loaded < number:
+            parameters.load(phase.load)
+            loaded = number
+            barrier(program)
+        following = _next_load(phases, number)
+        if following is not None and loaded < following:
+            load = phases[following].load
+            from_host = parameters.streams(load)
+            blocked = from_host and (phase.uses_ring or number <= last_input)
+            if not (blocked or phase.alone or phases[following].alone):
+                parameters.load(load)
+                loaded = following
+        phase.emit(program)
+        barrier(program)
+
+
+def _next_load(phases: Sequence[Phase], number: int) -> int | None:
+    return next((k for k in range(number + 1, len(phases)) if phases[k].load), None)

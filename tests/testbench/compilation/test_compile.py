@@ -1,0 +1,196 @@
+"""The open compiler: what it writes is right, by proof or byte for byte; the rest is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from darwinn_formats.darwinn import ExecutableType, load
+from darwinn_formats.errors import ExecutionError
+from darwinn_formats.files import Content
+from darwinn_reference.errors import Unsupported
+from darwinn_testbench.chip.cycles import measure
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compilation.compile import (
+    Compiled,
+    CompileOptions,
+    compile_model,
+)
+from darwinn_testbench.compilation.log import size
+from darwinn_testbench.compiler.random_networks import OPERATORS, RandomNetwork, random_network
+from darwinn_testbench.compiler.stages import mapping
+from darwinn_testbench.compiler.stages.rows import identity
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.explain.placement import Place
+from darwinn_testbench.report import Verdict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+_MODEL = "mobilenet_v1_0.25_128_quant"
+_RIGHT = (Verdict.PROVED, Verdict.PASS)
+
+
+def compiled(data: bytes, name: str = "model.tflite", **options: object) -> Compiled:
+    return compile_model(Content(data, name), CompileOptions(**options))  # type: ignore[arg-type]
+
+
+def all_on_chip(result: Compiled) -> bool:
+    return all(row.place is Place.CHIP for row in result.report.rows)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_each_operator_alone_is_proved(name: str) -> None:
+    result = compiled(random_network(3, 2, [name]))
+    assert result.report.rows
+    # The compiler's own table of a function is right, but in no public program: that is no proof.
+    expected = Verdict.PASS if name == "LOGISTIC" else Verdict.PROVED
+    assert result.report.verdict is expected, result.report.headline
+    assert all_on_chip(result)
+    assert result.data
+
+
+@settings(max_examples=4)
+@given(st.integers(0, 2**32 - 1))
+def test_networks_by_chance_are_right(seed: int) -> None:
+    result = compiled(random_network(seed, 6))
+    assert result.report.verdict in _RIGHT, result.report.headline
+    assert all_on_chip(result)
+
+
+@pytest.mark.nightly
+@settings(max_examples=200)
+@given(st.integers(0, 2**32 - 1))
+def test_large_networks_by_chance_are_right(seed: int) -> None:
+    result = compiled(random_network(seed, 14))
+    assert result.report.verdict in (*_RIGHT, Verdict.REFUSED), result.report.headline
+
+
+def test_images_beyond_the_memory_run_band_by_band() -> None:
+    network = RandomNetwork(5, (1, 130, 130, 4), signed=True)
+    wide = network.layer(network.values[0], 96, 1)
+    network.layer(network.layer(wide, 96, 3), 4, 1)
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.built is not None
+    assert result.built.placement is not None
+    assert result.built.placement.chains
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
+def test_parameters_that_fit_stay_on_the_chip() -> None:
+    result = compiled(random_network(7, 4, ["CONV_2D"]), check=False)
+    kinds = [each.type for each in load(Content(result.data, "m")).executables]
+    assert kinds == [ExecutableType.EXECUTION_ONLY, ExecutableType.PARAMETER_CACHING]
+    figures = result.report.figures
+    assert figures["streamed_bytes"] == 0
+    assert figures["cached_bytes"] > 0
+
+
+def test_the_same_model_gives_the_same_bytes() -> None:
+    data = random_network(11, 5)
+    assert compiled(data, check=False).data == compiled(data, check=False).data
+
+
+def test_a_wrong_program_is_not_written_and_is_called_a_defect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken() -> object:
+        row = identity()
+        row[0, 0] = 2
+        return row
+
+    monkeypatch.setattr(mapping, "identity", broken)
+    result = compiled(random_network(3, 2, ["AVERAGE_POOL_2D"]))
+    assert result.report.verdict is Verdict.MISMATCH
+    assert "a defect of this compiler" in result.report.message
+    assert not result.data
+
+
+def test_an_operator_that_stays_has_its_reason_and_so_have_those_behind_it() -> None:
+    network = RandomNetwork(1, (1, 6, 6, 6), signed=True)
+    first = network.convolution(network.values[0])
+    # Channels that are no whole words are not joined yet.
+    second = network.convolution(first)
+    network.convolution(second)
+    result = compiled(network.finish(), intermediate_tensors=(f"t{second.index}",), check=False)
+    places = [row.place for row in result.report.rows]
+    assert places == [Place.CHIP, Place.CHIP, Place.CPU]
+    assert "intermediate tensor" in result.report.rows[-1].reason
+
+
+def test_what_is_not_implemented_is_refused_by_name() -> None:
+    data = random_network(1, 2)
+    for options, name in (
+        ({"num_segments": 2}, "--num_segments"),
+        ({"multiple_subgraphs": True}, "--enable_multiple_subgraphs"),
+        ({"min_runtime_version": 10}, "--min_runtime_version"),
+    ):
+        with pytest.raises(Unsupported, match=name):
+            compiled(data, **options)
+
+
+def test_wrong_arguments_are_errors() -> None:
+    data = random_network(1, 2, ["CONV_2D"])
+    with pytest.raises(InputError, match="no tensor is called 'nothing'"):
+        compiled(data, intermediate_tensors=("nothing",))
+    with pytest.raises(ExecutionError, match="--timeout_sec"):
+        compiled(data, timeout=1e-9)
+    with pytest.raises(InputError, match="compiled already"):
+        compiled(compiled(data, check=False).data)
+
+
+def test_the_command_writes_model_and_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model.tflite"
+    model.write_bytes(random_network(3, 2, ["CONV_2D"]))
+    code = run_command_line(["compile", str(model), "-o", str(tmp_path / "out"), "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert report["verdict"] == "proved"
+    assert load(tmp_path / "out" / "model_edgetpu.tflite").executables
+    log = (tmp_path / "out" / "model_edgetpu.log").read_text()
+    for field in (
+        "Number of Edge TPU subgraphs: 1",
+        "On-chip memory used for caching model parameters: ",
+        "Off-chip memory used for streaming uncached model parameters: 0.00B",
+        "Total number of operations: 2",
+    ):
+        assert field in log
+    assert "CONV_2D                        2          Mapped to Edge TPU" in log
+
+
+def test_the_command_ends_with_3_where_nothing_is_mapped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model.tflite"
+    model.write_bytes(random_network(3, 1, ["CONV_2D"]))
+    first = "t0"
+    code = run_command_line(["compile", str(model), "-i", first])
+    assert code == 3
+    assert "no operator goes to the chip" in capsys.readouterr().out
+    assert run_command_line(["compile", str(model), "-n", "2"]) == 3
+    assert not list(tmp_path.glob("*_edgetpu*"))
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0.00B"), (1536, "1.50KiB"), (3 << 20, "3.00MiB")])
+def test_sizes_are_written_as_the_vendor_does(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+def test_a_whole_network_is_proved_and_no_slower_than_the_vendors(
+    corpus: Path, tmp_path: Path
+) -> None:
+    result = compile_model(corpus / "tflite" / f"{_MODEL}.tflite")
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+    assert result.report.figures["operators_on_chip"] == 30
+    target = tmp_path / f"{_MODEL}_edgetpu.tflite"
+    target.write_bytes(result.data)
+    ours, theirs = (
+        measure(path).rows[0].cycles
+        for path in (target, corpus / "darwinn" / f"{_MODEL}_edgetpu.tflite")
+    )
+    assert ours is not None
+    assert theirs is not None
+    assert ours < theirs
