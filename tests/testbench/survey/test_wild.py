@@ -110,6 +110,7 @@ def test_what_is_wrong_is_said(name: str) -> None:
     assert message in row.message
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", files(UNALIGNED))
 def test_vectors_may_be_aligned_to_four_bytes(name: str) -> None:
     row = row_of(name)
