@@ -155,7 +155,8 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
             load = phases[following].load
             from_host = parameters.streams(load)
             blocked = from_host and (phase.uses_ring or number <= last_input)
-            if not (blocked or phase.alone or phases[following].alone):
+            alone = any(each.alone for each in phases[number : following + 1])
+            if not (blocked or alone):
                 parameters.load(load)
                 loaded = following
         phase.emit(program)
