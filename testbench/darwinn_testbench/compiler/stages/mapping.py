@@ -86,7 +86,7 @@ def spread_phases(number: int, index: int, placement: Placement, areas: Areas) -
     storage = placement.parts.get(index)
     if storage is None:
         return []
-    phases = [Phase(number, "edges", step) for step in exchanges(storage)]
+    phases = [Phase(number, "edges", step, on_mesh=True) for step in exchanges(storage)]
     copy = placement.copies.get(index)
     if copy is not None:
         phases.append(_copy(number, storage, copy, areas))
@@ -474,6 +474,7 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
             _unpacking(row, len(rows), scratch, row + len(rows), len(chunk) * each),
             [Piece(ALL_TILES, row, rows)],
             alone=alone,
+            early=True,
         )
         sums = Sums(
             _each_channel(operation.stage, channels),

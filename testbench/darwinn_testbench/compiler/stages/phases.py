@@ -53,6 +53,8 @@ class Phase:
         uses_ring: rows travel on channel A, on which parameters come in, too.
         alone: it uses all of wide memory.
         receives: it takes what the host sends of an input.
+        early: it needs nothing but its parameters, and no link of the mesh.
+        on_mesh: it uses links of the mesh alone.
     """
 
     operation: int
@@ -62,6 +64,8 @@ class Phase:
     uses_ring: bool = False
     alone: bool = False
     receives: bool = False
+    early: bool = False
+    on_mesh: bool = False
 
 
 class Areas:

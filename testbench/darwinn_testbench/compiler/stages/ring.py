@@ -85,7 +85,7 @@ def send(program: Assembler, share: Share, targets: int) -> None:
 
 
 def gather(program: Assembler, shares: Sequence[Share], first_row: int) -> None:
-    """Bring the shares of all senders to all tiles, by rows of wide memory from ``first_row`` on."""
+    """Bring all shares to all tiles, by rows of wide memory from ``first_row`` on."""
     total = sum(share.rows for share in shares)
     program.tile(
         "RingConsumerA",

@@ -143,9 +143,13 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
     parameters = Parameters(program, phases, cache)
     last_input = max((k for k, phase in enumerate(phases) if phase.receives), default=-1)
     loaded = -1
+    done = -1
     for number, phase in enumerate(phases):
+        if number == done:
+            continue
         if program.bundles > _CHUNK_BUNDLES:
             program.next_chunk()
+        before = loaded
         if phase.load and loaded < number:
             parameters.load(phase.load)
             loaded = number
@@ -159,8 +163,21 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
             if not (blocked or alone):
                 parameters.load(load)
                 loaded = following
+        first = _first_behind_edges(phases, number)
+        # Its parameters have come in a phase before this one.
+        if before >= first > number and phases[first].early and first != done:
+            phases[first].emit(program)
+            done = first
         phase.emit(program)
         barrier(program)
+
+
+def _first_behind_edges(phases: Sequence[Phase], number: int) -> int:
+    """The first phase that is not on the mesh, of those behind a phase that is; else its own."""
+    behind = number
+    while behind < len(phases) - 1 and phases[behind].on_mesh:
+        behind += 1
+    return behind
 
 
 def _next_load(phases: Sequence[Phase], number: int) -> int | None:
