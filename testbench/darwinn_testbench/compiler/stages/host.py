@@ -118,6 +118,9 @@ def _receive(
     ``twice`` are units that are sent in two passes.
     """
 
+    longest = max(span.end - span.first for span in spans)
+    row, alone = areas.reuse(-(-longest // chip.ROW_BYTES))
+
     def emit(program: Assembler) -> None:
         if requested:
             request_input(program, port.name, requested, twice)
@@ -128,11 +131,11 @@ def _receive(
             rows = -(-words // chip.ROW_WORDS)
             for tile in span.tiles:
                 takes[tile] = merged(
-                    walk("RingConsumerA", "wide_write", areas.spread, [(rows, 1)]), signal()
+                    walk("RingConsumerA", "wide_write", row, [(rows, 1)]), signal()
                 )
                 arrived = Watcher(TileFlag.RING_BUS_READ_A, depth=0, expected=1)
                 spreads[tile] = merged(
-                    walk("WideToNarrow", "wide_read", areas.spread, [(rows, 1)]),
+                    walk("WideToNarrow", "wide_read", row, [(rows, 1)]),
                     walk("WideToNarrow", "narrow_write", base // WORD_BYTES, [(words, 1)]),
                     wait("WideToNarrow", arrived),
                     {"row_loop": 1},
@@ -154,7 +157,9 @@ def _receive(
                 sync_increment=1,
             )
 
-    return Phase(NO_OPERATION, f"input {port.name}", emit, uses_ring=True, receives=True)
+    return Phase(
+        NO_OPERATION, f"input {port.name}", emit, uses_ring=True, alone=alone, receives=True
+    )
 
 
 def _own_pixels(

@@ -86,7 +86,7 @@ def spread_phases(number: int, index: int, placement: Placement, areas: Areas) -
     storage = placement.parts.get(index)
     if storage is None:
         return []
-    phases = [Phase(number, "edges", step) for step in exchanges(storage)]
+    phases = [Phase(number, "edges", step, on_mesh=True) for step in exchanges(storage)]
     copy = placement.copies.get(index)
     if copy is not None:
         phases.append(_copy(number, storage, copy, areas))
@@ -110,13 +110,17 @@ def _copy(number: int, storage: Storage, copy: Storage, areas: Areas) -> Phase:
                 [(words, 1), (end - top, copy.row_pitch // WORD_BYTES)],
             )
         )
-    if sum(share.rows for share in shares) > areas.spread_rows:
-        raise TooLargeError("a copy of all pixels exceeds the memory of the tiles")
+    rows = sum(share.rows for share in shares)
+    try:
+        first, alone = areas.reuse(rows)
+    except ValueError as reason:
+        raise TooLargeError(str(reason)) from None
     return Phase(
         number,
         "copy to all tiles",
-        lambda program: gather(program, shares, areas.spread, areas.spread_rows),
+        lambda program: gather(program, shares, first),
         uses_ring=True,
+        alone=alone,
     )
 
 
@@ -141,7 +145,7 @@ def _image_convolution(
         weights.reshape(outputs, taps, GROUP), operation.weight_zero_point, operation.stage
     )
     each = len(blocks[0])
-    at_once = max(1, areas.area_rows // each)
+    at_once = max(1, areas.half_rows // each)
     for first in range(0, len(blocks), at_once):
         chunk = blocks[first : first + at_once]
         row, alone = areas.take(len(chunk) * each, each)
@@ -326,11 +330,13 @@ def _tell(number: int, starts: dict[int, int], sizes: dict[int, int], areas: Are
     for tile in sorted(starts):
         word, words = starts[tile] // WORD_BYTES, sizes[tile] // WORD_BYTES
         shares.append(Share(tile, word, [(words, 1)], word, [(words, 1)]))
+    first, alone = areas.reuse(sum(share.rows for share in shares))
     return Phase(
         number,
         "results to all tiles",
-        lambda program: gather(program, shares, areas.spread, areas.spread_rows),
+        lambda program: gather(program, shares, first),
         uses_ring=True,
+        alone=alone,
     )
 
 
@@ -420,7 +426,7 @@ def _reduction(operation: Channelwise, placement: Placement, areas: Areas) -> It
 def scratch_bytes(operation: AnyOperation, areas: Areas) -> int:
     """Bytes of narrow memory that an operation needs to unpack its parameters."""
     if isinstance(operation, Product):
-        return min(areas.spread_rows * _DIAGONAL, _PRODUCT_BYTES)
+        return min((areas.half_rows - 1) * _DIAGONAL, _PRODUCT_BYTES)
     if not isinstance(operation, Channelwise) or operation.weights is None:
         return 0
     taps = operation.rows.kernel * operation.columns.kernel
@@ -434,7 +440,9 @@ _PRODUCT_BYTES = 1 << 13
 
 
 def _groups_at_once(taps: int, areas: Areas) -> int:
-    return areas.spread_rows // (taps + HEAD_ROWS)
+    each, packed_in = taps + HEAD_ROWS, chip.ROW_WORDS // GROUP
+    # The packed rows are beside those that they become.
+    return (areas.half_rows - 1) * packed_in // (each * (packed_in + 1))
 
 
 def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> Iterator[Phase]:
@@ -459,12 +467,14 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
     for first in range(0, len(blocks), at_once):
         chunk = blocks[first : first + at_once]
         rows = packed(chunk)
-        row, _ = areas.take(len(rows))
+        row, alone = areas.take(len(rows) + len(chunk) * each, each + 1)
         yield Phase(
             operation.number,
             "unpacking",
-            _unpacking(row, len(rows), scratch, areas.spread, len(chunk) * each),
+            _unpacking(row, len(rows), scratch, row + len(rows), len(chunk) * each),
             [Piece(ALL_TILES, row, rows)],
+            alone=alone,
+            early=True,
         )
         sums = Sums(
             _each_channel(operation.stage, channels),
@@ -475,7 +485,7 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
             GROUP,
             GROUP,
             GROUP,
-            areas.spread,
+            row + len(rows),
             each,
             [(taps, 1)],
         )
@@ -688,12 +698,11 @@ def _product(operation: Product, placement: Placement, areas: Areas) -> Iterator
     result = placement.of(operation.result)
     once = second.is_vector and not first.is_vector
     groups = result.image.pitch // GROUP
-    row, _ = areas.take(1)
     rows, columns = (max(map(length, axis.own)) for axis in (result.rows, result.columns))
     if not rows * columns:
         return
     pixels = 1 if once else rows * columns
-    limit = min(areas.spread_rows, _scratch_rows(operation, placement))
+    limit = min(areas.half_rows - 1, _scratch_rows(operation, placement))
     groups_at_once = min(groups, limit // pixels) or 1
     rows_at_once = rows if once or groups_at_once * pixels <= limit else limit // columns
     if not rows_at_once:
@@ -702,6 +711,7 @@ def _product(operation: Product, placement: Placement, areas: Areas) -> Iterator
     for group in range(0, groups, groups_at_once):
         count = min(groups_at_once, groups - group)
         for top in range(0, rows, rows_at_once):
+            row, _ = areas.take(1 + count * (1 if once else rows_at_once * columns), columns + 1)
             yield from _product_part(
                 operation,
                 (left, right, result),
@@ -710,7 +720,7 @@ def _product(operation: Product, placement: Placement, areas: Areas) -> Iterator
                 once=once,
                 scratch=scratch,
                 row=row,
-                spread=areas.spread,
+                spread=row + 1,
             )
 
 
@@ -841,14 +851,15 @@ def _greatest(operation: Greatest, placement: Placement, areas: Areas) -> Iterat
     rows, columns = (max(map(length, axis.own)) for axis in (result.rows, result.columns))
     if not rows * columns:
         return
-    if each * columns > areas.spread_rows:
+    if each * columns > areas.half_rows:
         raise ValueError("a row of an image is too long for a maximum")
-    at_once = min(rows, areas.spread_rows // (each * columns))
+    at_once = min(rows, areas.half_rows // (each * columns))
     for group in range(0, groups, chip.LANES // GROUP):
         count = min(chip.LANES // GROUP, groups - group)
         for top in range(0, rows, at_once):
+            first, _ = areas.reuse(at_once * each * columns)
             yield from _greatest_part(
-                operation, source, result, (group, count), (top, at_once), squares, areas.spread
+                operation, source, result, (group, count), (top, at_once), squares, first
             )
 
 

@@ -53,6 +53,8 @@ class Phase:
         uses_ring: rows travel on channel A, on which parameters come in, too.
         alone: it uses all of wide memory.
         receives: it takes what the host sends of an input.
+        early: it needs nothing but its parameters, and no link of the mesh.
+        on_mesh: it uses links of the mesh alone.
     """
 
     operation: int
@@ -62,22 +64,21 @@ class Phase:
     uses_ring: bool = False
     alone: bool = False
     receives: bool = False
+    early: bool = False
+    on_mesh: bool = False
 
 
 class Areas:
     """Areas of wide memory: for parameters that stay, and for those that come and go.
 
-    Below row ``kept`` is what stays. Above it are two areas, given out in turn, and a third one of
-    ``spread_rows`` from row ``spread``, into which a phase unpacks parameters and in which rows
-    from other tiles arrive.
+    Below row ``kept`` is what stays. Above it are two halves, given out in turn. A phase without
+    parameters of its own may use the half that was given out last, whose phase is over.
     """
 
     def __init__(self, kept: int = 0) -> None:
         self.kept = kept
         self.rows = PACKED_ROW - kept
-        self.area_rows = self.rows * 3 // 10
-        self.spread = kept + 2 * self.area_rows
-        self.spread_rows = self.rows - 2 * self.area_rows
+        self.half_rows = self.rows // 2
         self.least = 0
         """The most rows that a phase asked for at least."""
         self.residents: list[tuple[int, Piece]] = []
@@ -94,10 +95,23 @@ class Areas:
         self.least = max(self.least, least or rows)
         if rows > self.rows:
             raise ValueError(f"{rows} rows of parameters, of {self.rows}")
-        if rows > self.area_rows:
+        if rows > self.half_rows:
             return self.kept, True
         self._turn ^= 1
-        return self.kept + self._turn * self.area_rows, False
+        return self._half(), False
+
+    def reuse(self, rows: int) -> tuple[int, bool]:
+        """The same for a phase without parameters of its own.
+
+        Raises:
+            ValueError: there is no such area.
+        """
+        if rows > self.rows:
+            raise ValueError(f"{rows} rows from other tiles, of {self.rows}")
+        return (self.kept, True) if rows > self.half_rows else (self._half(), False)
+
+    def _half(self) -> int:
+        return self.kept + self._turn * self.half_rows
 
     def settle(self, rows: int) -> int | None:
         """First of ``rows`` rows, the same on all tiles, that stay; None if there is no room."""

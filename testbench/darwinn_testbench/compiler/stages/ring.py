@@ -84,15 +84,9 @@ def send(program: Assembler, share: Share, targets: int) -> None:
     )
 
 
-def gather(program: Assembler, shares: Sequence[Share], first_row: int, rows: int) -> None:
-    """Bring the shares of all senders to all tiles, the senders included.
-
-    Raises:
-        ValueError: more than ``rows`` rows, for which there is room from ``first_row`` on.
-    """
+def gather(program: Assembler, shares: Sequence[Share], first_row: int) -> None:
+    """Bring all shares to all tiles, by rows of wide memory from ``first_row`` on."""
     total = sum(share.rows for share in shares)
-    if total > rows:
-        raise ValueError(f"{total} rows from other tiles, of {rows}")
     program.tile(
         "RingConsumerA",
         ALL_TILES,

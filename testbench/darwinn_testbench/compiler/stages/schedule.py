@@ -32,7 +32,7 @@ from darwinn_testbench.compiler.assembler import (
 from darwinn_testbench.compiler.parameters import UNIT_BYTES
 from darwinn_testbench.compiler.program import barrier, through_buffer, wrapped
 from darwinn_testbench.compiler.stages.cache import Cache
-from darwinn_testbench.compiler.stages.phases import Phase, Piece, Segment
+from darwinn_testbench.compiler.stages.phases import Phase, Piece
 
 _CHUNK_BUNDLES = PROGRAM_BUNDLES * 3 // 4
 """A phase begins a new chunk when the one before has more bundles: no phase has as many as are
@@ -69,13 +69,19 @@ class Parameters:
         )
 
     def load(self, pieces: Sequence[Piece]) -> None:
-        """Have pieces sent to their tiles."""
+        """Have pieces sent to their tiles; kept ones that follow one another travel together."""
+        run: list[Piece] = []
         for piece in pieces:
-            segments = self._cache.segments_of(piece)
-            if segments is None:
+            if self._cache.segments_of(piece) is None:
+                self._broadcast(run)
+                run = []
                 self._stream(piece)
-            else:
-                self._broadcast(piece, segments)
+                continue
+            if run and (run[-1].tiles, run[-1].row + len(run[-1].rows)) != (piece.tiles, piece.row):
+                self._broadcast(run)
+                run = []
+            run.append(piece)
+        self._broadcast(run)
 
     def _stream(self, piece: Piece) -> None:
         """From the host, on channel A."""
@@ -100,29 +106,46 @@ class Parameters:
         )
         self._sent += _units(piece)
 
-    def _broadcast(self, piece: Piece, segments: Sequence[Segment]) -> None:
-        """From the tiles that keep it, on channel B."""
-        program = self._program
+    def _broadcast(self, pieces: Sequence[Piece]) -> None:
+        """From the tiles that keep them, on channel B: pieces that lie one behind the other."""
+        if not pieces:
+            return
+        program, first = self._program, pieces[0]
+        rows = sum(len(piece.rows) for piece in pieces)
         program.tile(
             "RingConsumerB",
-            piece.tiles,
-            walk("RingConsumerB", "wide_write", piece.row, [(len(piece.rows), 1)]),
+            first.tiles,
+            walk("RingConsumerB", "wide_write", first.row, [(rows, 1)]),
         )
-        for segment in segments:
+        for tile, row, count in _joined(self._cache, pieces):
             turn = program.take_turns(RingChannel.B)
             program.tile(
                 "RingProducer",
-                1 << segment.tile,
-                walk("RingProducer", "wide_read", segment.row, [(segment.count, 1)]),
+                1 << tile,
+                walk("RingProducer", "wide_read", row, [(count, 1)]),
                 signal("token_producer", depth=1),
                 wait("RingProducer", Watcher(TileFlag.RING_PRODUCER_B, depth=1, expected=turn)),
-                targets=piece.tiles,
+                targets=first.tiles,
                 consumer_b=1,
             )
 
     def streams(self, pieces: Sequence[Piece]) -> bool:
         """Whether some of the pieces come from the host."""
         return any(self._cache.segments_of(piece) is None for piece in pieces)
+
+
+def _joined(cache: Cache, pieces: Sequence[Piece]) -> list[tuple[int, int, int]]:
+    """Tile, first row and number of rows of what keeps pieces, neighbours as one."""
+    found: list[tuple[int, int, int]] = []
+    for piece in pieces:
+        for segment in cache.segments_of(piece) or ():
+            if found:
+                tile, row, count = found[-1]
+                if (tile, row + count) == (segment.tile, segment.row):
+                    found[-1] = tile, row, count + segment.count
+                    continue
+            found.append((segment.tile, segment.row, segment.count))
+    return found
 
 
 def streamed(phases: Sequence[Phase], cache: Cache) -> list[Piece]:
@@ -143,9 +166,13 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
     parameters = Parameters(program, phases, cache)
     last_input = max((k for k, phase in enumerate(phases) if phase.receives), default=-1)
     loaded = -1
+    done = -1
     for number, phase in enumerate(phases):
+        if number == done:
+            continue
         if program.bundles > _CHUNK_BUNDLES:
             program.next_chunk()
+        before = loaded
         if phase.load and loaded < number:
             parameters.load(phase.load)
             loaded = number
@@ -155,11 +182,25 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
             load = phases[following].load
             from_host = parameters.streams(load)
             blocked = from_host and (phase.uses_ring or number <= last_input)
-            if not (blocked or phase.alone or phases[following].alone):
+            alone = any(each.alone for each in phases[number : following + 1])
+            if not (blocked or alone):
                 parameters.load(load)
                 loaded = following
+        first = _first_behind_edges(phases, number)
+        # Its parameters have come in a phase before this one.
+        if before >= first > number and phases[first].early and first != done:
+            phases[first].emit(program)
+            done = first
         phase.emit(program)
         barrier(program)
+
+
+def _first_behind_edges(phases: Sequence[Phase], number: int) -> int:
+    """The first phase that is not on the mesh, of those behind a phase that is; else its own."""
+    behind = number
+    while behind < len(phases) - 1 and phases[behind].on_mesh:
+        behind += 1
+    return behind
 
 
 def _next_load(phases: Sequence[Phase], number: int) -> int | None:
