@@ -52,7 +52,7 @@ def verifying(path: Path) -> Action:
 def profiling(path: Path) -> Action:
     from darwinn_testbench.profile.profile import profile
 
-    return lambda: profile(path)
+    return lambda: profile(path, operations=False)
 
 
 def inferring_in_rtl(path: Path) -> Action:

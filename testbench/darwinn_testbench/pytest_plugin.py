@@ -118,6 +118,7 @@ class Darwinn:
                 chip_name=chip,
                 host_name=host,
                 model=model,
+                operations=False,
                 assumptions=assumptions,
             )
         figures = report.figures["profile"]

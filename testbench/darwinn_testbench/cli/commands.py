@@ -90,6 +90,9 @@ _RUN_PROGRAMS = frozenset({"delegate", "device"})
 MARKUP: Any = "markdown"
 """How help texts are written."""
 
+_WITHOUT_TABLE = frozenset({"delegate", "device", "disasm", "report", "view"})
+"""Commands whose result is no table of rows."""
+
 _WITHOUT_ARGUMENTS = frozenset({"accuracy", "delegate", "warm-up"})
 """Commands with something to do without an argument; the others then print their help."""
 
@@ -102,8 +105,9 @@ class _Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         # Loaded with a command, as the list of commands does without it.
-        from darwinn_testbench.cli.outputs import refuse_replacing
+        from darwinn_testbench.cli.outputs import refuse_replacing, refuse_two_on_stdout
 
+        refuse_two_on_stdout(self.params, ctx.params)
         refuse_replacing(self.params, ctx.params)
         try:
             return super().invoke(ctx)
@@ -184,10 +188,12 @@ def _module(name: str) -> Any:
 
 
 def _function(name: str) -> Callable[..., None]:
-    """What the command calls, with limits if it reads a file."""
+    """What the command calls, with limits if it reads a file, and its rows as CSV if it has any."""
     from darwinn_testbench.cli.limited import limited
+    from darwinn_testbench.cli.listed import listed
 
     command: Callable[..., None] = _module(name).command
+    command = command if name in _WITHOUT_TABLE else listed(command)
     return command if name in _READ_NO_FILE else limited(command)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from shlex import quote
 from typing import NoReturn, TypeVar
 
@@ -20,6 +21,7 @@ from rich.console import Console, RenderableType
 
 from darwinn_testbench.cli.terminal import Exit, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, styled
+from darwinn_testbench.report.files import write_result
 
 _MOST_ASSUMPTIONS = 10
 _UNBOUNDED = 400
@@ -28,6 +30,7 @@ _WIDEST = 100_000
 _LOG = 120
 """Characters of a line in the log of a CI server."""
 _FULL_NAMES = ContextVar("full names", default=False)
+_ROWS: ContextVar[Path | None] = ContextVar("rows", default=None)
 
 RowType = TypeVar("RowType", bound=Row)
 
@@ -53,6 +56,16 @@ def full_names(wanted: bool) -> Iterator[None]:
         _FULL_NAMES.reset(token)
 
 
+@contextmanager
+def rows_to(target: Path | None) -> Iterator[None]:
+    """Let :func:`finish` write the rows to ``target`` as CSV as well; ``-`` is standard output."""
+    token = _ROWS.set(target)
+    try:
+        yield
+    finally:
+        _ROWS.reset(token)
+
+
 def finish(
     report: Report[RowType],
     *,
@@ -70,7 +83,12 @@ def finish(
     """
     report = replace(report, file=file)
     next_step = _more_allowed(report) or next_step
-    if as_json:
+    rows = _ROWS.get()
+    if rows is not None:
+        write_result(rows, report.to_csv())
+    if str(rows) == "-":
+        _print_summary(report, next_step, stderr=True)
+    elif as_json:
         sys.stdout.write(report.to_json() + "\n")
         _say_why(report)
     else:

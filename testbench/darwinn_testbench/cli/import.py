@@ -43,7 +43,6 @@ Ticks = Annotated[
         max=1e12,
     ),
 ]
-Csv = Annotated[Path | None, option("--csv PATH", "Also write the operators as CSV; - is stdout.")]
 Html = Annotated[
     Path | None,
     option("--html PATH", "Also write a page with charts and the network; - is stdout."),
@@ -56,7 +55,6 @@ def command(
     data: settings.DataFiles = (),
     function: settings.Function = None,
     ticks_per_second: Ticks = TICKS,
-    csv: Csv = None,
     html: Html = None,
     json: settings.Json = False,
 ) -> None:
@@ -65,7 +63,7 @@ def command(
     The dump (ETDump) has the times of instructions and of the parts of delegates. The record
     (ETRecord) has the lines of source from which they came. ExecuTorch need not be installed.
     """
-    options.only_one_on_stdout(json=json, csv=csv, html=html)
+    options.only_one_on_stdout(json=json, html=html)
     with progress_bar() as progress:
         progress("reading", 0, None)
         report = import_times(
@@ -74,7 +72,6 @@ def command(
     finish_profile(
         report,
         files[0],
-        csv,
         html,
         as_json=json,
         next_step=(

@@ -96,6 +96,23 @@ def refuse_replacing(parameters: Sequence[Any], values: Mapping[str, Any]) -> No
             raise InputError(f"{path}: {option} and {other} both write it: name two files")
 
 
+def refuse_two_on_stdout(parameters: Sequence[Any], values: Mapping[str, Any]) -> None:
+    """Refuse a table of rows on standard output beside another result there.
+
+    Args:
+        parameters: arguments and options of the command.
+        values: what the command line says of each, by its name.
+
+    Raises:
+        InputError: naming the options.
+    """
+    said = {_called(each): values.get(each.name) for each in parameters}
+    taken = [option for option in ("--json", "--github") if said.get(option)]
+    taken += [option for option in OUTPUTS if str(said.get(option)) == "-"]
+    if "--csv" in taken and len(taken) > 1:
+        raise InputError(f"{' and '.join(taken)} both write to standard output: choose one")
+
+
 def is_named_by(path: Path, word: str) -> bool:
     """Whether a word of a command line, or what follows an ``=`` in it, names the file ``path``."""
     if not path.is_file():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,13 +16,13 @@ from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.engine import Engine
-from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import (
     SHORT,
     ProfileFigures,
     ProfileRow,
     profiled,
 )
+from darwinn_testbench.profile.summary import summary_lines
 from darwinn_testbench.profile.tables import LAYER_NOTE, MEMORY_COLUMNS, UNIT_COLUMNS, layer_columns
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import Report, table
@@ -37,7 +39,7 @@ EXAMPLES = """**Examples**
 
 `darwinn profile model_edgetpu.tflite`
 
-`darwinn profile model_edgetpu.tflite --operations --csv layers.csv`
+`darwinn profile model_edgetpu.tflite --top 10 --csv layers.csv`
 
 `darwinn profile model_edgetpu.tflite --reference model.tflite`
 
@@ -53,13 +55,37 @@ EXAMPLES = """**Examples**
 """
 
 
+class Order(StrEnum):
+    """What the rows of the table are sorted by."""
+
+    START = "start"
+    CYCLES = "cycles"
+    BUSY = "busy"
+    BYTES = "bytes"
+    PRODUCTS = "products"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked(Profile):
     """A profile, and the files that it is written to."""
 
-    csv: Annotated[
-        Path | None,
-        Setting("--csv PATH", "Also write the layers as CSV; - is stdout.", use=Use.RESULT),
+    top: Annotated[
+        int | None,
+        Setting(
+            "--top N",
+            "Show only the N layers, or times between layers, that take the most cycles; of a "
+            "program of another format the N slowest operators. --json and --csv have all.",
+            least=1,
+        ),
+    ] = None
+    sort: Annotated[
+        Order | None,
+        Setting(
+            "--sort",
+            "Order of the table: start (in time), cycles, busy (cycles of the tensor units), bytes "
+            "or products, the greatest first; start by default, cycles with --top.",
+            scope=Scope.CHIP,
+        ),
     ] = None
     timeline: Annotated[
         Path | None,
@@ -89,8 +115,15 @@ class Asked(Profile):
     ] = None
 
 
+_NAMES = 16
+"""Characters of the names of the summary's lines."""
+
+
 def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = False) -> None:
     """Show the time of an inference by layer, unit and wait, or by operator.
+
+    A summary comes first: time, inferences a second, what takes the most of it, memories of the
+    chip, bytes over the host link.
 
     The times come from a cycle-approximate model (docs/timing.md), for the clock and the host link
     that the command prints. Rows without a number are the time in which no layer is executed, so
@@ -101,8 +134,8 @@ def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = F
     computer's CPU. --engine original measures the original runtime.
     """
     request = asked(options.source_of(file))
-    csv, html, timeline = request.csv, request.html, request.timeline
-    options.only_one_on_stdout(json=json, csv=csv, timeline=timeline, html=html)
+    html, timeline = request.html, request.timeline
+    options.only_one_on_stdout(json=json, timeline=timeline, html=html)
     is_program = format_of(request.source) is not None
     request.refuse(Scope.CHIP if is_program else Scope.PROGRAM, Scope.NETWORK)
     if is_program:
@@ -117,8 +150,8 @@ def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = F
         finish_profile(
             timed,
             file,
-            csv,
             html,
+            request.top,
             as_json=json,
             next_step="the same with --html profile.html draws the network",
         )
@@ -143,16 +176,14 @@ def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = F
 
         written = write_files(request.model_explorer, report)
         print_line(f"{', '.join(map(str, written))}: for Model Explorer (docs/cli-time.md)")
-    if csv is not None:
-        write_result(csv, to_csv(report.rows))
     if timeline is not None and str(timeline) != "-":
         print_line(f"{timeline}: the timeline; https://ui.perfetto.dev opens it")
-    data_on_stdout = "-" in (str(csv), str(timeline), str(html))
+    data_on_stdout = "-" in (str(timeline), str(html))
     finish(
         report,
         file=file,
         as_json=json,
-        body=_nothing if data_on_stdout else _body,
+        body=_nothing if data_on_stdout else partial(_body, top=request.top, sort=request.sort),
         next_step=f"{advised('report', file, request)} --output report.html adds the verdict",
         summary_on_stderr=data_on_stdout,
     )
@@ -162,37 +193,44 @@ def _nothing(_: Report[ProfileRow]) -> Sequence[RenderableType]:
     return []
 
 
-def _body(report: Report[ProfileRow]) -> Sequence[RenderableType]:
+def _body(
+    report: Report[ProfileRow], top: int | None, sort: Order | None
+) -> Sequence[RenderableType]:
     figures: ProfileFigures = report.figures["profile"]
-    waits = ", ".join(
-        f"{name} {100 * share:.1f} %" for name, share in figures.waiting.items() if share >= 0.001
-    )
-    shown = [row for row in report.rows if row.number is not None or row.share >= SHORT]
+    shown = _shown(report.rows, top, sort)
     return [
+        *(wrapped(f"{name:<{_NAMES}}{text}") for name, text in summary_lines(report)),
+        "",
         table(layer_columns(shown), shown),
         "",
-        *map(wrapped, filter(None, [LAYER_NOTE, _left_out(report.rows, shown)])),
+        *map(wrapped, filter(None, [LAYER_NOTE, _left_out(report.rows, shown, top)])),
         "",
         table(UNIT_COLUMNS, figures.units),
         "",
         table(MEMORY_COLUMNS, figures.memory_bytes.items()),
-        "",
-        wrapped(f"tensor units: {waits}"),
-        f"multipliers used: {100 * figures.utilisation:.1f} %",
-        wrapped(
-            f"parameters: {figures.streamed_parameter_bytes:,} bytes streamed at each inference, "
-            f"{figures.cached_parameter_bytes:,} cached"
-        ),
     ]
 
 
-def _left_out(rows: Sequence[ProfileRow], shown: Sequence[ProfileRow]) -> str:
+def _shown(rows: Sequence[ProfileRow], top: int | None, sort: Order | None) -> list[ProfileRow]:
+    """The rows of the table: the longest ``top``, or all but short times between layers."""
+    if top is None:
+        found = [row for row in rows if row.number is not None or row.share >= SHORT]
+    else:
+        found = sorted(rows, key=lambda row: -row.cycles)[:top]
+    order = sort or (Order.START if top is None else Order.CYCLES)
+    sign = 1 if order is Order.START else -1
+    return sorted(found, key=lambda row: sign * (getattr(row, order) or 0))
+
+
+def _left_out(rows: Sequence[ProfileRow], shown: Sequence[ProfileRow], top: int | None) -> str:
     """What the rows are that the table does not show: the many short ones between layers."""
     count, cycles = len(rows) - len(shown), sum(row.cycles for row in rows)
     cycles -= sum(row.cycles for row in shown)
     if not count:
         return ""
-    return (
-        f"{counted(count, 'time')} between layers of less than {100 * SHORT:g} % not shown, "
-        f"{cycles:,} cycles together; --json and --csv have all."
+    what = (
+        f"{counted(count, 'time')} between layers of less than {100 * SHORT:g} %"
+        if top is None
+        else counted(count, "shorter row")
     )
+    return f"{what} not shown, {cycles:,} cycles together; --json and --csv have all."

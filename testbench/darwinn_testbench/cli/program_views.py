@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn, TypeVar
@@ -19,7 +20,6 @@ from darwinn_testbench.profile.operator_tables import (
     TIME_COLUMNS,
     TIME_NOTE,
     filled,
-    operators_csv,
 )
 from darwinn_testbench.profile.operators import OperatorTimeRow
 from darwinn_testbench.programs.operators import OperatorRow
@@ -55,8 +55,8 @@ def finish_layers(
 def finish_profile(
     report: Report[OperatorTimeRow],
     file: str,
-    csv: Path | None,
     html: Path | None,
+    top: int | None = None,
     *,
     as_json: bool,
     next_step: str,
@@ -67,14 +67,12 @@ def finish_profile(
         from darwinn_testbench.profile.operator_page import operator_page
 
         write_result(html, operator_page(report))
-    if csv is not None:
-        write_result(csv, operators_csv(report.rows))
-    on_stdout = "-" in (str(csv), str(html))
+    on_stdout = str(html) == "-"
     finish(
         report,
         file=file,
         as_json=as_json,
-        body=(lambda _: []) if on_stdout else _profile_body,
+        body=(lambda _: []) if on_stdout else partial(_profile_body, top=top),
         next_step=_next(report, file, next_step if html is None else _opens(html)),
         summary_on_stderr=on_stdout,
     )
@@ -96,9 +94,9 @@ def _layers_body(report: Report[OperatorRow]) -> Sequence[RenderableType]:
     return [*_tables(columns, report.rows), *ports, *_warnings(report)]
 
 
-def _profile_body(report: Report[OperatorTimeRow]) -> Sequence[RenderableType]:
-    slowest = sorted(report.rows, key=lambda row: -row.seconds)[:_MOST_ROWS]
-    shown = [row for row in report.rows if row in slowest]
+def _profile_body(report: Report[OperatorTimeRow], top: int | None) -> Sequence[RenderableType]:
+    slowest = sorted(report.rows, key=lambda row: -row.seconds)[: top or _MOST_ROWS]
+    shown = slowest if top else [row for row in report.rows if row in slowest]
     kinds = report.figures["kinds"]
     left = len(report.rows) - len(shown)
     more = [f"and {left:,} operators more, each faster; --json and --csv have all"] if left else []

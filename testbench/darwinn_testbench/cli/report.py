@@ -44,7 +44,7 @@ def command(
 
     The page contains its scripts and needs neither a network nor another file. The verdict is that
     of `darwinn verify --strict` (without --strict if --no-strict is given); the times are those of
-    `darwinn profile --operations`.
+    `darwinn profile`.
 
     The page of an ExecuTorch, IREE or BEF program has the verdict of `darwinn verify`, and its
     operators with their times on this computer's CPU.

@@ -110,7 +110,6 @@ def command(
                             reference=each,
                             chip_name=chip,
                             host_name=host,
-                            operations=True,
                             assumptions=assumptions,
                             progress=progress,
                         )

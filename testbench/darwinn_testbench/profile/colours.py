@@ -8,9 +8,7 @@ from darwinn_sim.timing import Cause
 
 from darwinn_testbench.pages import Chart, Columns
 from darwinn_testbench.pages.charts import COLOURS, bars
-
-NO_LAYER = "no layer"
-"""The part of a bar that is time without a layer."""
+from darwinn_testbench.profile.profile import NO_LAYER
 
 CAUSE_COLOURS: Mapping[str, str] = {
     Cause.BUSY.label: COLOURS[0],

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.pages import Chart, Columns
 from darwinn_testbench.pages.charts import COLOURS, names_down, over_time
-from darwinn_testbench.profile.colours import NO_LAYER, by_cause
+from darwinn_testbench.profile.colours import by_cause
 from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
 from darwinn_testbench.profile.profile import SHORT, UNIT_NAMES, WAITS, ProfileRow, queue_name
@@ -55,7 +55,7 @@ def name_of(row: ProfileRow) -> str:
     """The row's number and what it computes, by the network's operator if that is known."""
     if row.number is None:
         return row.name if row.name != BETWEEN else f"{row.name}, from {row.start:,}"
-    return f"{row.number} {row.network or row.kind or ''}".strip()
+    return f"{row.number} {row.network or row.operation}".strip()
 
 
 def time_by_layer(rows: Sequence[ProfileRow]) -> Chart:
@@ -70,7 +70,9 @@ def time_by_layer(rows: Sequence[ProfileRow]) -> Chart:
     # Of many rows the longest, in the order of time.
     longest = sorted(shown, key=lambda row: -row.cycles)[:MOST_BARS]
     shown = [row for row in shown if row in longest]
-    parts = [(row, cause, cycles) for row in shown for cause, cycles in _split(row) if cycles > 0]
+    parts = [
+        (row, cause, cycles) for row in shown for cause, cycles in row.parts.items() if cycles > 0
+    ]
     columns: Columns = {
         "name": [name_of(row) for row, _, _ in parts],
         "part": [cause for _, cause, _ in parts],
@@ -95,19 +97,6 @@ def time_without_a_layer(rows: Sequence[ProfileRow]) -> str:
     cycles, share = sum(row.cycles for row in without), sum(row.share for row in without)
     text = f"Not drawn: {cycles:,} cycles without a layer, {100 * share:.1f} % of the inference"
     return f"{text}: {told}." if told else f"{text}."
-
-
-def _split(row: ProfileRow) -> Iterator[tuple[str, float]]:
-    """What a row's cycles were: all of them together are the row's cycles."""
-    if row.number is None:
-        yield NO_LAYER, row.cycles
-        return
-    busy = row.busy / chip.TILES
-    yield _BUSY, busy
-    # A layer without a wait is one whose other tiles have no instruction of it.
-    waiting = row.waiting or {Cause.DISPATCH.label: 1}
-    for cause, cycles in waiting.items():
-        yield cause, (row.cycles - busy) * cycles / sum(waiting.values())
 
 
 def time_by_unit(timing: Timing) -> Chart:

@@ -11,6 +11,8 @@ from darwinn_sim.analysis.narrow_usage import highest_address, used_narrow_bytes
 from darwinn_sim.host.buffers import layer_bytes
 from darwinn_sim.machine.lowering import LoweredProgram, lower_executable
 
+from darwinn_testbench.profile.touched import written_rows
+
 
 @dataclass(frozen=True)
 class Region:
@@ -20,6 +22,25 @@ class Region:
     name: str
     start: int
     size: int
+
+
+@dataclass(frozen=True)
+class Used:
+    """Bytes of a tile's two memories that an inference takes, if all its tiles did the same.
+
+    ``narrow`` reaches to the highest byte that an instruction can touch, ``wide`` counts the rows
+    that are written, by the executable that caches parameters as well.
+    """
+
+    narrow: int
+    wide: int
+
+
+def used(program: LoweredProgram, caching: Executable | None) -> Used:
+    """How much of the memories an inference takes, its cached parameters included."""
+    cached = set() if caching is None else written_rows(lower_executable(caching))
+    rows = cached | written_rows(program)
+    return Used(used_narrow_bytes(program), len(rows) * chip.ROW_BYTES)
 
 
 HOST, NARROW, WIDE = "host memory", "narrow memory of a tile", "wide memory of a tile"

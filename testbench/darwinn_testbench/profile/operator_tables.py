@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import dataclasses
-import io
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -76,21 +73,3 @@ TIME_NOTE = (
 def filled(columns: Sequence[Column[RowType]], rows: Sequence[RowType]) -> list[Column[RowType]]:
     """The columns without those that are empty in every row."""
     return [column for column in columns if any(column.cell(row) not in (None, "") for row in rows)]
-
-
-def operators_csv(rows: Sequence[OperatorTimeRow]) -> bytes:
-    """A header and a line for each operator; lists are joined by semicolons. Of texts what UTF-8
-    cannot hold (half a pair of UTF-16, which JSON allows) is escaped.
-    """
-    names = [
-        item.name
-        for item in dataclasses.fields(OperatorTimeRow)
-        if item.name not in ("verdict", "message")
-    ]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
-        values = (getattr(row, name) for name in names)
-        writer.writerow(["; ".join(each) if isinstance(each, tuple) else each for each in values])
-    return stream.getvalue().encode(errors="backslashreplace")

@@ -59,7 +59,10 @@ def summary(found: ProfileFigures) -> Section:
         ("host link", found.host),
         ("milliseconds of an inference", found.milliseconds),
         ("of them the host's fixed cost", found.fixed_milliseconds),
+        ("inferences a second, one after another", found.inferences_per_second),
         ("multipliers used, %", 100 * found.utilisation),
+        ("narrow memory of a tile that is used, bytes", found.narrow_bytes),
+        ("wide memory of a tile that is used, bytes", found.wide_bytes),
         ("parameters streamed at each inference, bytes", found.streamed_parameter_bytes),
         ("parameters cached on the chip, bytes", found.cached_parameter_bytes),
     )

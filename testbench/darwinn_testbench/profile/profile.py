@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +16,7 @@ from darwinn_formats.darwinn import Executable
 from darwinn_formats.names import short_name
 from darwinn_sim import chip, timing
 from darwinn_sim.chip import WORD_BYTES
+from darwinn_sim.errors import SimulationError
 from darwinn_sim.host.dma_trace import TransferDirection, TransferKind
 from darwinn_sim.isa import grading
 from darwinn_sim.machine.completeness import incomplete_note
@@ -32,11 +33,14 @@ from darwinn_sim.timing import (
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.cycles import link_of, rate_of
 from darwinn_testbench.chip.model import choose_model, open_models
+from darwinn_testbench.layers.graph import operation as operation_text
 from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_bound
+from darwinn_testbench.profile.memory import used
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
-from darwinn_testbench.report import Report, Row, Verdict
+from darwinn_testbench.report import Report, Row, Verdict, one_line
 from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.report.spreadsheet import Line
 from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.records import Naming
 from darwinn_testbench.request.timing import NO_HOST, Profiling
@@ -50,6 +54,9 @@ WAITS = tuple(cause for cause in Cause if cause not in (Cause.BUSY, Cause.FINISH
 SHORT = 0.001
 """Share of the inference: shorter times without a layer are not shown one by one."""
 
+NO_LAYER = "no layer"
+"""What stands for the time in which no layer is executed."""
+
 UNIT_NAMES = (*CHIP_STATION_NAMES, *(f"tiles: {name}" for name in TILE_STATION_NAMES))
 """Units around the tiles, then those of each tile."""
 
@@ -62,13 +69,15 @@ class ProfileRow(Row):
     ``share`` their share of the inference; layers can overlap. ``busy`` and ``waiting`` (by cause)
     are cycles of the tensor units of all tiles in the layer's instructions, the waits before each
     of them included: those before the first ended by ``start``. ``utilisation`` is the share of
-    their multipliers' cycles that computed. ``kind`` and ``bytes`` are None unless operations were
-    asked for. Without a layer ``number`` is None, and ``message`` says what the host link moved for
-    most of the time. ``operator`` and ``tensor`` are the network's, if a reference tells them.
+    their multipliers' cycles that computed. ``kind`` and ``bytes`` are None, and ``operation``
+    (the kind with its window, ``conv 3x3 /2``) is empty, if operations were not asked for. Without
+    a layer ``number`` is None, and ``message`` says what the host link moved for most of the time.
+    ``operator`` and ``tensor`` are the network's, if a reference tells them.
     """
 
     number: int | None = None
     kind: str | None = None
+    operation: str = ""
     start: int
     end: int
     cycles: int
@@ -82,8 +91,29 @@ class ProfileRow(Row):
     operator: str = field(default="", metadata=NAMED)
     tensor: str = field(default="", metadata=NAMED)
 
-    drawn = ("busy", "waiting")
-    unit = "cycles of the tensor units of all tiles"
+    drawn = ("cycles",)
+    unit = "cycles, by what the tensor units did"
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        """What the row's cycles were: all of them together are the row's cycles.
+
+        The busy part is the mean of all tiles; the rest is split by the waits.
+        """
+        if self.number is None:
+            return {NO_LAYER: self.cycles}
+        busy = self.busy / chip.TILES
+        # A layer without a wait is one whose other tiles have no instruction of it.
+        waits = self.waiting or {Cause.DISPATCH.label: 1}
+        rest = (self.cycles - busy) / sum(waits.values())
+        return {Cause.BUSY.label: busy} | {cause: rest * each for cause, each in waits.items()}
+
+    @property
+    def csv_lines(self) -> Sequence[Line]:
+        """The row with a column for each cause, of those without a wait too."""
+        (line,) = super().csv_lines
+        waits = {f"waiting for {each.label}": self.waiting.get(each.label, 0) for each in WAITS}
+        return ({k: v for k, v in line.items() if not k.startswith("waiting.")} | waits,)
 
     @property
     def network(self) -> str:
@@ -121,22 +151,31 @@ class Profiled:
 @brief
 @dataclass(frozen=True)
 class ProfileFigures:
-    """The figures of the whole inference; cycles are approximately those of the chip."""
+    """The figures of the whole inference; cycles are approximately those of the chip.
+
+    ``inferences_per_second`` are those of one request after another. ``products`` are those of all
+    multipliers, zeros of padding included. ``narrow_bytes`` and ``wide_bytes`` are those of a
+    tile's memories that are used (``memory.Used``).
+    """
 
     chip: str
     host: str
     clock_hz: float
     cycles: int
     milliseconds: float
+    inferences_per_second: float
     fixed_milliseconds: float
     fixed_share: float
     utilisation: float
+    products: int
     waiting: Mapping[str, float]
     units: tuple[UnitFigures, ...]
     memory_bytes: Mapping[str, int]
     transfer_bytes: Mapping[str, int]
     streamed_parameter_bytes: int
     cached_parameter_bytes: int
+    narrow_bytes: int
+    wide_bytes: int
     profiled: Profiled = field(repr=False, metadata=PYTHON_ONLY)
 
 
@@ -169,7 +208,7 @@ def profiled(asked: Profiling) -> Report[ProfileRow]:
             assumptions=assumptions,
             program=program,
         )
-        viewed = None if viewing is None else viewing.result()
+        viewed, unseen = _viewed(viewing)
     assumed = [timed.program.assumptions if viewed is None else viewed.assumptions]
     names: Mapping[int, LayerName] = {}
     differing: Mapping[int, int] = {}
@@ -190,7 +229,7 @@ def profiled(asked: Profiling) -> Report[ProfileRow]:
         f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
     )
     alone = f"without the operators on the CPU: {named_operators(on_cpu)}" if on_cpu else ""
-    notes = (message, alone, incomplete_note(timed.program.chunks), bound.note)
+    notes = (message, unseen, alone, incomplete_note(timed.program.chunks), bound.note)
     return Report(
         command="profile",
         file=bound.file,
@@ -201,6 +240,14 @@ def profiled(asked: Profiling) -> Report[ProfileRow]:
 
 
 profile = takes(Profiling, "profile")(profiled)
+
+
+def _viewed(viewing: Future[Report[LayerRow]] | None) -> tuple[Report[LayerRow] | None, str]:
+    """What the layers compute, or why that is not known: times are known without it."""
+    try:
+        return None if viewing is None else viewing.result(), ""
+    except SimulationError as error:
+        return None, f"operations unknown: {one_line(error)}"
 
 
 def queue_name(transfer: TimedTransfer) -> str:
@@ -225,6 +272,7 @@ def _rows(
                 verdict=Verdict.PASS,
                 number=layer.number,
                 kind=operation.kind if operation else None,
+                operation=operation_text(operation) if operation else "",
                 start=layer.start,
                 end=layer.end,
                 cycles=cycles,
@@ -268,6 +316,7 @@ def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
     for transfer in timed.transfers:
         transfers[queue_name(transfer)] += transfer.size
     caching = profiled.caching
+    memory = used(timed.program, caching)
     tensor = timed.tile_usage[:, stations.TENSOR].sum(axis=0)
     return ProfileFigures(
         chip=timed.chip.name,
@@ -275,15 +324,19 @@ def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
         clock_hz=timed.chip.clock.value,
         cycles=timed.cycles,
         milliseconds=1000 * timed.seconds,
+        inferences_per_second=1 / timed.seconds,
         fixed_milliseconds=1000 * timed.fixed_seconds,
         fixed_share=timed.fixed_share,
         utilisation=timed.utilisation,
+        products=sum(layer.products for layer in timed.layers),
         waiting={cause.label: float(tensor[cause]) / max(int(tensor.sum()), 1) for cause in Cause},
         units=tuple(_units(timed)),
         memory_bytes=_memory_bytes(timed),
         transfer_bytes=dict(transfers),
         streamed_parameter_bytes=transfers["parameter"],
         cached_parameter_bytes=0 if caching is None else len(caching.parameters),
+        narrow_bytes=memory.narrow,
+        wide_bytes=memory.wide,
         profiled=profiled,
     )
 

@@ -51,7 +51,7 @@ def page_of(asked: ChipPage) -> ReportPage:
         # The page shows outputs beside those of the network: this refuses any other file.
         CpuModel.load(reference)
     verified = answer(asked.part(Asked))
-    profiled = times_of(asked.part(Profiling, operations=True))
+    profiled = times_of(asked.part(Profiling))
     asked.progress("drawing", 0, None)
     page = Page(
         title=Path(verified.file).name,

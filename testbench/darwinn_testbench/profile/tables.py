@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LAYER_COLUMNS: tuple[Column[ProfileRow], ...] = (
     Column("layer", lambda row: row.number, "right"),
-    Column("operation", lambda row: row.kind if row.number is not None else row.name),
+    Column("operation", lambda row: row.operation if row.number is not None else row.name),
     Column("from", lambda row: row.start, "right"),
     Column("cycles", lambda row: row.cycles, "right"),
     Column("%", lambda row: f"{100 * row.share:.1f}", "right"),

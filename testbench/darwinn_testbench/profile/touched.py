@@ -52,6 +52,14 @@ class Touched:
         return find(tables, int(tables.row[instruction]))
 
 
+def written_rows(program: LoweredProgram) -> set[int]:
+    """The rows of wide memory that a program writes, in any tile."""
+    tables = program.tables
+    walks = (*tables.ring_consumer["wide_write"], *tables.narrow_to_wide["wide_write"])
+    places = (_walked(walk, chip.WIDE_ROWS).tolist() for walk in walks if walk["loops"])
+    return {row for each in places for row in each}
+
+
 def _narrow(walk: NDArray[np.void]) -> Places:
     return _walked(walk, NARROW_WORDS)
 

@@ -19,11 +19,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from darwinn_formats.brief import brief, brief_value, histograms, table_of
+from darwinn_formats.errors import Unavailable
 from darwinn_formats.figure import bars
 from darwinn_formats.names import readable
 from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.report.shortened import shortened
+from darwinn_testbench.report.spreadsheet import Line, columns_of, csv_of, flat
 from darwinn_testbench.report.verdict import MEANINGS, UNJUDGED, Verdict, worst
 
 
@@ -71,6 +73,9 @@ class Row:
         """Dataclasses among a report's figures that a notebook shows before the rows, by title."""
         return {}
 
+    spread: ClassVar[str] = ""
+    """A field whose items, dataclasses, are what a spreadsheet has lines for."""
+
     drawn: ClassVar[tuple[str, ...]] = ()
     """Fields whose values are the parts of a bar in a notebook: numbers, or mappings of them."""
     unit: ClassVar[str] = ""
@@ -84,6 +89,14 @@ class Row:
             value = getattr(self, name)
             found |= value if isinstance(value, Mapping) else {name.replace("_", " "): value or 0}
         return found
+
+    @property
+    def csv_lines(self) -> Sequence[Line]:
+        """What a spreadsheet has of the row: values by column, in a line for each item of the field
+        ``spread`` if there are any, otherwise in one."""
+        values = _plain(self)
+        items = values.pop(self.spread, ()) if self.spread else ()
+        return tuple(flat(values | item) for item in items) or (flat(values),)
 
     @property
     def array(self) -> Any:
@@ -208,6 +221,29 @@ class Report(Generic[RowKind]):
     def to_json(self) -> str:
         """The report as the text of one JSON object."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    @property
+    def csv_lines(self) -> list[Line]:
+        """The rows as lines of plain values by column, as ``--csv`` and ``to_pandas`` give them."""
+        return [line for row in self.rows for line in row.csv_lines]
+
+    def to_csv(self) -> bytes:
+        """The rows as CSV: a header, and the lines of each row."""
+        return csv_of(self.csv_lines)
+
+    def to_pandas(self) -> Any:
+        """The rows as a ``pandas.DataFrame``: a column for each field.
+
+        Raises:
+            Unavailable: pandas is not installed.
+        """
+        try:
+            # Imported here: only this needs it, and nothing else asks for it.
+            import pandas
+        except ModuleNotFoundError:
+            raise Unavailable("data frames need pandas: pip install pandas") from None
+        lines = self.csv_lines
+        return pandas.DataFrame(lines, columns=columns_of(lines))
 
 
 def _table(rows: Sequence[Any], listed: Sequence[str] = ()) -> str:

@@ -106,7 +106,7 @@ class Entry:
         """How a command line says it, of a value that says anything."""
         option = self.setting.option
         if isinstance(value, bool):
-            return [option]
+            return [self.setting.flag(value)]
         return [
             word for each in (value if self.is_list else [value]) for word in (option, str(each))
         ]
@@ -238,7 +238,8 @@ class Request:
 
     def _names(self, entry: Entry, scope: Scope) -> Iterable[str]:
         """The option of a setting, if it applies to ``scope`` alone."""
-        return [entry.setting.option] if entry.setting.scope is scope else []
+        said = entry.setting.flag(entry.value_in(self) is not False)
+        return [said] if entry.setting.scope is scope else []
 
     def _has(self, names: Sequence[str], value: object) -> bool:
         values = [getattr(self, name, None) for name in names]

@@ -81,6 +81,11 @@ class Setting:
         """The option by its first spelling."""
         return self.options[0]
 
+    def flag(self, value: bool) -> str:
+        """The flag that says ``value``: of ``--name/--no-name`` one of the two."""
+        yes, slash, no = self.option.partition("/")
+        return no if slash and not value else yes
+
     @property
     def inverse(self) -> bool:
         """Whether the flag turns off what is on by default."""

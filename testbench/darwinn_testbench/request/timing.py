@@ -47,8 +47,8 @@ Host = Annotated[
 Operations = Annotated[
     bool,
     Setting(
-        "--operations",
-        "Also show the computation of each layer; this takes longer.",
+        "--operations/--no-operations",
+        "Whether to say what each layer computes, which takes a functional run.",
         scope=Scope.CHIP,
     ),
 ]
@@ -94,7 +94,7 @@ class Profiling(OfFiles, Timed):
     _: KW_ONLY
     reference: settings.Names = None
     maps: settings.NetworkMaps = ()
-    operations: Operations = False
+    operations: Operations = True
     assumptions: settings.Assumptions = True
 
 

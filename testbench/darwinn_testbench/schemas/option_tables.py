@@ -13,6 +13,7 @@ import typer
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import application
 from darwinn_testbench.cli.limited import Costs
+from darwinn_testbench.cli.listed import Listed
 from darwinn_testbench.cli.results import Results
 from darwinn_testbench.request.record import Entry
 from darwinn_testbench.request.scope import Scope
@@ -22,7 +23,9 @@ WHOLE = "darwinn"
 SHARED = "many commands"
 """Stands for the options that many commands have, the same in each."""
 
-_SHARED_NAMES = frozenset(each.name for record in (Costs, Results) for each in fields(record))
+_SHARED_NAMES = frozenset(
+    each.name for record in (Costs, Listed, Results) for each in fields(record)
+)
 _HEADINGS = ("option", "value", "default", "applies to", "effect")
 
 

@@ -75,6 +75,8 @@ class PictureRow(Row):
     seconds: float
     answers: tuple[Answer | Box | Person | Region, ...]
 
+    spread = "answers"
+
     @property
     def duration(self) -> float:
         """Seconds of the inference."""

@@ -21,7 +21,6 @@ from darwinn_testbench.compiler import (
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.graph import draw
 from darwinn_testbench.layers.view import view_layers
-from darwinn_testbench.profile.csv import to_csv
 from darwinn_testbench.profile.profile import profile
 from darwinn_testbench.profile.report import make_report
 from darwinn_testbench.profile.timeline import to_perfetto
@@ -47,9 +46,9 @@ def test_they_are_in_layers_graph_profile_timeline_and_page() -> None:
     assert f"FULLY_CONNECTED {TENSORS[1]}" in graph
     report = profile(COMPILED, reference=REFERENCE)
     assert [row.tensor for row in report.rows if row.number is not None] == TENSORS
-    (first, *_) = csv.DictReader(io.StringIO(to_csv(report.rows).decode()))
+    (first, *_) = csv.DictReader(io.StringIO(report.to_csv().decode()))
     assert "tensor" in first
-    assert "tensor" not in to_csv(profile(COMPILED).rows).decode().splitlines()[0]
+    assert "tensor" not in profile(COMPILED).to_csv().decode().splitlines()[0]
     profiled = report.figures["profile"].profiled
     trace = to_perfetto(profiled.timing, profiled.names)
     page = make_report(COMPILED, None, runs=1).html

@@ -25,7 +25,6 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile import original
 from darwinn_testbench.profile.imported import import_times
 from darwinn_testbench.profile.operator_graph import operator_nodes
-from darwinn_testbench.profile.operator_tables import operators_csv
 from darwinn_testbench.report import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -252,7 +251,7 @@ def test_csv_of_a_name_that_is_no_text() -> None:
     graph = {"graph_module": {"graph": {"nodes": [node(1, "\udfff", 4)]}}}
     names = record(**{"edge_dialect_exported_program/forward": graph})
     report = import_times([dump(call(operator(0, "sin.out", 10), whole=40)), names])
-    assert b"(\\udfff Linear)" in operators_csv(report.rows)
+    assert b"(\\udfff Linear)" in report.to_csv()
 
 
 def test_damaged_files_are_one_error() -> None:

@@ -30,10 +30,10 @@ from darwinn_testbench.compiler.network import Sample
 from darwinn_testbench.pages.charts import compiled
 from darwinn_testbench.profile import figures, memory_in_use
 from darwinn_testbench.profile.beside import beside
-from darwinn_testbench.profile.colours import CAUSE_COLOURS, NO_LAYER
+from darwinn_testbench.profile.colours import CAUSE_COLOURS
 from darwinn_testbench.profile.figures import Point
 from darwinn_testbench.profile.memory import Region
-from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, profile
+from darwinn_testbench.profile.profile import NO_LAYER, ProfileFigures, ProfileRow, profile
 from darwinn_testbench.profile.timeline import to_perfetto
 from darwinn_testbench.profile.touched import NARROW_WORDS, Touched
 from darwinn_testbench.report import Report, Verdict
@@ -108,9 +108,7 @@ def test_bytes_are_those_of_the_file(profiled: Report[ProfileRow]) -> None:
 def test_csv_has_a_line_for_each_layer_and_a_column_for_each_cause(
     profiled: Report[ProfileRow],
 ) -> None:
-    from darwinn_testbench.profile.csv import to_csv
-
-    lines = list(csv.DictReader(io.StringIO(to_csv(profiled.rows).decode())))
+    lines = list(csv.DictReader(io.StringIO(profiled.to_csv().decode())))
     assert [int(line["cycles"]) for line in lines] == [row.cycles for row in profiled.rows]
     for line, row in zip(lines, profiled.rows, strict=True):
         waits = {
@@ -437,13 +435,15 @@ def test_the_command_writes_every_form(tmp_path: Path, capfd: pytest.CaptureFixt
     printed = json.loads(capfd.readouterr().out)
     assert printed["profile"]["cycles"] > 0
     assert printed["rows"][0]["cycles"] > 0
-    assert {(row["kind"], row["bytes"]) for row in printed["rows"]} == {(None, None)}
+    kinds = {(row["kind"], row["operation"]) for row in printed["rows"]}
+    assert kinds == {(None, ""), ("dense", "dense")}
     assert Trace.FromString(target.read_bytes()).packet
     assert (tmp_path / "l.csv").read_text().startswith("name,number,")
-    assert run_command_line(["profile", str(file), "--host", "none"]) == 0
+    assert run_command_line(["profile", str(file), "--host", "none", "--no-operations"]) == 0
     text = capfd.readouterr().out
     assert "tensor unit" in text
-    assert "multipliers used" in text
+    assert "multipliers" in text
+    assert " dense " not in text
     assert run_command_line(["profile", str(file), "--chip", "brooks"]) == 2
     assert "brooks" in capfd.readouterr().err
 

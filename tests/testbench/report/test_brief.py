@@ -145,7 +145,7 @@ FIGURES = {
     "measure": "cycles",
     "verify": "<title>",
     "view_layers": "multiplications",
-    "profile": "cycles of the tensor units",
+    "profile": "cycles, by what the tensor units did",
 }
 """What is drawn of a result: the unit of its bars, or bins of its arrays."""
 
