@@ -12,5 +12,14 @@ class ProgressCallback(Protocol):
         """``description`` is what begins now; ``done`` of ``total`` steps lie behind."""
 
 
-def silent(description: str, done: int, total: int | None) -> None:
-    """The callback for callers that need no progress."""
+class _Silent:
+    """The callback for callers that need no progress; help shows its name."""
+
+    def __call__(self, description: str, done: int, total: int | None) -> None:
+        """Say nothing."""
+
+    def __repr__(self) -> str:
+        return "silent"
+
+
+silent = _Silent()

@@ -278,6 +278,16 @@ class Wanted(Protocol[Made]):
         """The request."""
 
 
+def _signature(record: Callable[..., Any], answer: Callable[..., Any]) -> inspect.Signature:
+    """The fields of the record as ``help`` shows them, with plain types; ``progress`` is last."""
+    hints = get_type_hints(record)
+    found = inspect.signature(record).parameters.values()
+    named = [each.replace(annotation=hints[each.name]) for each in found]
+    named.sort(key=lambda each: (each.kind, each.name == "progress"))
+    gives = inspect.signature(answer).return_annotation
+    return inspect.Signature(named, return_annotation=gives)
+
+
 def takes(
     record: Callable[P, Asked], name: str
 ) -> Callable[[Callable[[Asked], Answer]], Callable[P, Answer]]:
@@ -289,8 +299,7 @@ def takes(
             return answer(record(*arguments, **named))
 
         changed: Any = called
-        gives = inspect.signature(answer).return_annotation
-        changed.__signature__ = inspect.signature(record).replace(return_annotation=gives)
+        changed.__signature__ = _signature(record, answer)
         changed.__name__ = changed.__qualname__ = name
         return called
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import darwinn_formats
 import darwinn_sim
 
-import darwinn_testbench
 from darwinn_testbench.device import native, wire
 from darwinn_testbench.device.delegate import messages
 
@@ -28,7 +27,9 @@ _SERVER = "darwinn_testbench.device.delegate.server"
 
 def library() -> Path:
     """Path of the library, built if it is not there yet; raises as :func:`native.library`."""
-    packages = (darwinn_testbench, darwinn_sim, darwinn_formats)
+    # Its own package by name: an import would be one of all that the package offers.
+    own = sys.modules[__name__.partition(".")[0]]
+    packages = (own, darwinn_sim, darwinn_formats)
     folders = dict.fromkeys(Path(str(each.__file__)).parents[1] for each in packages)
     return library_for(_SERVER, list(folders))
 
