@@ -83,6 +83,9 @@ NAMED: dict[str, Policy] = {
 }
 """Policies that have a name of their own; the reasons stand in docs/comparison.md."""
 
+FORMS = (*NAMED, "lsb:N", "lsb:N,F%", "float:ATOL,RTOL")
+"""What :func:`parse` takes, in words."""
+
 LITERT_LAYER = LsbBudget(1, 25.0)
 """One quantised layer against LiteRT, from the same input. LiteRT's fixed-point multiplier rounds
 twice, first to 2^-k of the output's unit when its factor lies between 2^-(k+1) and 2^-k: that
@@ -108,9 +111,7 @@ def parse(text: str) -> Policy:
     kind, colon, arguments = name.partition(":")
     reader = _READERS.get(kind)
     if reader is None or not colon:
-        raise PolicyError(
-            f"policy {text!r}: expected {', '.join(NAMED)}, lsb:N, lsb:N,F% or float:ATOL,RTOL"
-        )
+        raise PolicyError(f"policy {text!r}: expected {', '.join(FORMS[:-1])} or {FORMS[-1]}")
     return reader(text, [part.strip() for part in arguments.split(",")])
 
 

@@ -32,7 +32,7 @@ def test_a_name_is_the_function_with_its_signature(name: str) -> None:
     found = getattr(darwinn_testbench, name)
     assert inspect.signature(found) == inspect.signature(function)
     assert name in dir(darwinn_testbench)
-    text = pydoc.render_doc(found, renderer=pydoc.plaintext)
+    text = pydoc.render_doc(found, renderer=pydoc.TextDoc())
     first = next(iter(inspect.signature(function).parameters))
     assert f"({first}" in text
     assert "Annotated" not in text and "0x" not in text
@@ -44,7 +44,7 @@ def test_every_name_is_there() -> None:
     for name in darwinn_testbench.__all__:
         assert getattr(darwinn_testbench, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'verfy'"):
-        _ = darwinn_testbench.verfy  # type: ignore[attr-defined]
+        _ = darwinn_testbench.verfy
 
 
 def test_folders_are_called_and_still_hold_their_modules(tmp_path: Path) -> None:

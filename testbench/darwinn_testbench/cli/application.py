@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -72,7 +73,10 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def _prepare_streams() -> None:
-    """Make standard output and error take whatever is printed."""
+    """Make standard output and error take whatever is printed, in a width that is one."""
+    if os.environ.get("COLUMNS", "1").strip("0") == "":
+        # Rich prints nothing at all in no columns, which some terminals and servers set.
+        del os.environ["COLUMNS"]
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             # Closed by the caller, who wants to see nothing.

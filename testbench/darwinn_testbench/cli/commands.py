@@ -93,9 +93,6 @@ MARKUP: Any = "markdown"
 _WITHOUT_TABLE = frozenset({"delegate", "device", "disasm", "report", "view"})
 """Commands whose result is no table of rows."""
 
-_WITHOUT_ARGUMENTS = frozenset({"accuracy", "delegate", "warm-up"})
-"""Commands with something to do without an argument; the others then print their help."""
-
 
 class _Command(TyperCommand):
     """A command whose help names what a user types, and no types of Python.
@@ -116,6 +113,13 @@ class _Command(TyperCommand):
             text = ": ".join(filter(None, ("interrupted", str(interruption))))
             print_line(f"darwinn {self.name}: {text}")
             raise Exit(INTERRUPTED) from None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        # Loaded with a command, as the list of commands does without it.
+        from darwinn_testbench.cli.renamed import with_new_names
+
+        name = str(self.name)
+        return super().parse_args(ctx, list(with_new_names(name, settings(name), args)))
 
     def get_params(self, ctx: Any) -> list[Any]:
         params = super().get_params(ctx)
@@ -169,7 +173,6 @@ def load(name: str) -> TyperCommand:
         name,
         cls=_Command,
         epilog=module.EXAMPLES,
-        no_args_is_help=name not in _WITHOUT_ARGUMENTS,
         context_settings={"allow_interspersed_args": name not in _RUN_PROGRAMS},
     )
     decorate(settled(_function(name)))

@@ -26,7 +26,7 @@ EXAMPLES = """**Examples**
 
 `darwinn evaluate model_edgetpu.tflite validation --reference model.tflite --labels labels.txt`
 
-`darwinn evaluate model_edgetpu.tflite validation.csv --out results --html evaluation.html`
+`darwinn evaluate model_edgetpu.tflite validation.csv --journal results --html evaluation.html`
 
 `darwinn evaluate model_edgetpu.tflite validation --scheduler tcp://head:8786`
 """
@@ -79,9 +79,9 @@ def command(
     whose names are no numbers are classes in the order of their names. With --reference, chip and
     LiteRT are compared picture by picture.
 
-    Every few finished pictures are written to disk at once (--out). If an evaluation is killed, the
-    same command continues where it stopped. It evaluates pictures again if a file, an option or
-    this program has changed.
+    Every few finished pictures are written to disk at once (--journal). If an evaluation is
+    killed, the same command continues where it stopped. It evaluates pictures again if a file, an
+    option or this program has changed.
     """
     # Imported here: no other command should wait for what starts processes.
     from darwinn_testbench.evaluation.page import page_of

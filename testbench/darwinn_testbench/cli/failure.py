@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -19,6 +20,13 @@ from darwinn_testbench.cli.results import FORMS, Results
 from darwinn_testbench.cli.terminal import discard_output, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, one_line, verdict_of
 
+_CHECKED = (
+    (r"Value error, (.*?)\.?$", r"\1"),
+    (r"Input should be a valid (\w+), unable to parse .*", r"{word} is no \1"),
+    (r"Input should be greater than or equal to (\S+)", r"{word} is less than \1"),
+    (r"Input should be less than or equal to (\S+)", r"{word} is more than \1"),
+)
+"""What is said of a value that does not fit, and how it is said here."""
 _EXTRA_WORDS = "unexpected extra argument"
 """In Typer's message of words that no argument takes."""
 _ANY_NUMBER = -1
@@ -54,7 +62,7 @@ def nothing_can_be_printed(arguments: Sequence[str], error: OSError) -> int:
 
 def _usage_error(arguments: Sequence[str], error: typer.TyperException) -> int:
     name = _command_name(arguments)
-    text = _no_number(arguments, error) or error.format_message().strip()
+    text = _no_number(arguments, error) or _plain(arguments, error)
     text += _advice(arguments, error, text)
     if text:
         print_line(f"{name}: {text} (see: {name} --help)")
@@ -68,6 +76,16 @@ def _no_number(arguments: Sequence[str], error: typer.TyperException) -> str:
         if word.strip(" +-").lower() == "nan":
             return f"Invalid value for '{name}': {word} is no number"
     return ""
+
+
+def _plain(arguments: Sequence[str], error: typer.TyperException) -> str:
+    """The library's message without the words of the one that checks values for it."""
+    text = error.format_message().strip()
+    names = getattr(getattr(error, "param", None), "opts", ())
+    word = next(filter(None, (_option(arguments, name) for name in names)), "this")
+    for pattern, said in _CHECKED:
+        text = re.sub(pattern, said.format(word=word.replace("\\", r"\\")), text)
+    return text
 
 
 def _advice(arguments: Sequence[str], error: typer.TyperException, text: str) -> str:

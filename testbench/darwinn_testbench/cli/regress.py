@@ -30,9 +30,9 @@ EXAMPLES = """**A manifest**
 
 **Examples**
 
-`darwinn regress nightly.toml --out results`
+`darwinn regress nightly.toml --journal results`
 
-`darwinn regress nightly.toml --out results --github --junit results/junit.xml`
+`darwinn regress nightly.toml --journal results --github --junit results/junit.xml`
 
 `darwinn regress nightly.toml --scheduler tcp://head:8786`
 """

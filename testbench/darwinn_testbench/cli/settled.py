@@ -9,6 +9,7 @@ from dataclasses import is_dataclass
 from functools import partial
 from typing import Annotated, Any, get_args, get_origin
 
+from darwinn_testbench.cli.completed import offered
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.request.record import Entry, Wanted, entries_of, made, setting_of
 
@@ -99,6 +100,8 @@ def _option(entry: Entry) -> inspect.Parameter:
     if setting.inverse:
         default = False
     told: dict[str, Any] = {"min": setting.least, "max": setting.most}
+    if setting.offers:
+        told["autocompletion"] = offered(setting.offers, setting.suffix)
     bounds = {name: value for name, value in told.items() if value is not None}
     return inspect.Parameter(
         entry.name,

@@ -70,9 +70,9 @@ def command(
     the same name. Other files are listed with the reason why they are left out. If a file cannot be
     read or executed, its row has the reason. The exit code is that of the worst row.
 
-    Every finished row is written to disk at once (--out). If a survey is killed, the same command
-    continues where it stopped. It does a row again if its files, an option or this program has
-    changed, or if the machine caused the verdict, as after a timeout.
+    Every finished row is written to disk at once (--journal). If a survey is killed, the same
+    command continues where it stopped. It does a row again if its files, an option or this program
+    has changed, or if the machine caused the verdict, as after a timeout.
     """
     if "-" in paths:
         raise InputError("standard input holds one file: darwinn verify takes it")

@@ -52,6 +52,9 @@ class Setting:
         plain: its type in a command and a manifest, where that is not the type of the field.
         read: makes the value of the field of a plain one.
         key: its key in a manifest, by default the name of the field; empty if it has none.
+        offers: values that a shell completes.
+        suffix: of files that it completes besides.
+        renamed: what the option was called before; it works until 0.4, and prints a notice.
     """
 
     form: str
@@ -65,6 +68,9 @@ class Setting:
     plain: Any = field(default=None, kw_only=True)
     read: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     key: str | None = field(default=None, kw_only=True)
+    offers: tuple[str, ...] = field(default=(), kw_only=True)
+    suffix: str = field(default="", kw_only=True)
+    renamed: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def options(self) -> list[str]:

@@ -75,7 +75,8 @@ FurtherFiles = Annotated[
     Sequence[Source],
     Setting(
         "--with --data FILE",
-        f"{_WITH}; for an ExecuTorch program: external data (.ptd).",
+        f"--with: {_WITH[0].lower()}{_WITH[1:]}. --data: external data (.ptd) of an ExecuTorch "
+        "program.",
         plain=Sequence[str],
         use=Use.FILE,
         key="with",
@@ -382,11 +383,12 @@ Policy = Annotated[
     policies.Policy | None,
     Setting(
         "--policy P",
-        "How far outputs may be from the reference: exact, lsb:N, lsb:N,F% or "
-        "float:ATOL,RTOL. With a .tflite LiteRT then decides, not the chip's arithmetic.",
+        f"How far outputs may be from the reference: {', '.join(policies.FORMS[:-1])} or "
+        f"{policies.FORMS[-1]}. With a .tflite LiteRT then decides, not the chip's arithmetic.",
         plain=str | None,
         read=policies.parse,
         use=Use.VALUE,
+        offers=(*policies.NAMED, "lsb:1"),
     ),
 ]
 Anyway = Annotated[
@@ -453,10 +455,11 @@ Localise = Annotated[
 Out = Annotated[
     Path,
     Setting(
-        "--out -o DIR",
+        "--journal DIR",
         "Folder for finished work. If the command is killed, the same command continues from "
         "there.",
         use=Use.RESULT,
+        renamed=("--out", "-o"),
     ),
 ]
 Jobs = Annotated[

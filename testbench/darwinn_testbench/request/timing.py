@@ -30,6 +30,8 @@ Chip = Annotated[
         f"Chip description: {', '.join(built_in('chips'))}, or a TOML file (docs/timing.md).",
         scope=Scope.CHIP,
         use=Use.FILE,
+        offers=tuple(built_in("chips")),
+        suffix=".toml",
     ),
 ]
 Host = Annotated[
@@ -40,6 +42,8 @@ Host = Annotated[
         "infinitely fast one; by default that of the chip description.",
         scope=Scope.CHIP,
         use=Use.FILE,
+        offers=(*built_in("hosts"), NO_HOST),
+        suffix=".toml",
     ),
 ]
 

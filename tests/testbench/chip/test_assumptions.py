@@ -46,7 +46,7 @@ def _commands(files: tuple[Path, Path, int], folder: Path) -> list[list[str]]:
         ["profile", str(file)],
         ["dma", str(file), "--full"],
         ["report", str(file), "--output", str(folder / "page.html")],
-        ["regress", str(manifest), "--out", str(folder / "work")],
+        ["regress", str(manifest), "--journal", str(folder / "work")],
     ]
 
 

@@ -240,7 +240,15 @@ def test_what_most_programs_begin_with_is_at_the_root() -> None:
         "SimulationError",
         "StopPoint",
         "Tap",
+        "cycles",
+        "diff",
+        "explain",
+        "inspect",
+        "layers",
         "open_models",
+        "profile",
+        "run",
+        "verify",
     }
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = darwinn_testbench.nothing

@@ -181,7 +181,7 @@ def test_a_survey_says_that_such_a_name_cannot_be_kept(
     model = (folder / "models" / "deep" / "dense_edgetpu.tflite").read_bytes()
     Path(os.fsdecode(b"empty/ok\xff.tflite")).write_bytes(model)
     Path(os.fsdecode(b"empty/notes\xff.txt")).write_text("no model")
-    code, report = printed(capsys, "survey", "empty", "--out", "kept")
+    code, report = printed(capsys, "survey", "empty", "--journal", "kept")
     assert code == 2
     (row,) = report["rows"]
     assert row["name"] == r"ok\xff.tflite" and "not UTF-8" in row["message"]

@@ -69,7 +69,7 @@ def test_a_regression_hands_the_limits_to_its_processes(
     manifest = folder / "regression.toml"
     manifest.write_text('[[case]]\nname = "endless"\nfile = "endless.package"\n')
     out = str(folder / "regression")
-    assert run_command_line(["regress", str(manifest), "--out", out, *SHORT, "--json"]) == 1
+    assert run_command_line(["regress", str(manifest), "--journal", out, *SHORT, "--json"]) == 1
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert row["verdict"] == "fault" and "--max-seconds" in row["message"]
 

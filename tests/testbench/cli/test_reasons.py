@@ -81,7 +81,9 @@ def test_a_regression_names_its_first_failure(
 ) -> None:
     manifest = tmp_path / "nightly.toml"
     manifest.write_text(f'[[case]]\nname = "broken"\nfile = "{refused}"\nseeds = [3]\n')
-    code, result, said = answer(capsys, "regress", str(manifest), "--out", str(tmp_path / "out"))
+    code, result, said = answer(
+        capsys, "regress", str(manifest), "--journal", str(tmp_path / "out")
+    )
     assert (code, result["verdict"]) == (3, "refused")
     for text in (result["message"], said):
         assert "broken" in text

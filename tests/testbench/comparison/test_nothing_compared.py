@@ -81,7 +81,7 @@ def test_a_regression_counts_what_was_compared_with_nothing(
     compared += f'reference = "{samples}/dense.tflite"\n'
     alone = f'[[case]]\nfile = "{samples}/dense_edgetpu.tflite"\nname = "alone"\n'
     manifest.write_text(compared + alone)
-    command = ["regress", str(manifest), "--jobs", "1", "--json", "--out", str(tmp_path)]
+    command = ["regress", str(manifest), "--jobs", "1", "--json", "--journal", str(tmp_path)]
     assert run_command_line(command) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["verdict"], found["passed"], found["ran"]) == ("ran", 1, 1)

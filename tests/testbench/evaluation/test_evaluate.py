@@ -175,7 +175,12 @@ def test_a_model_that_cannot_be_asked_is_said_once(
     (folder / "none.tflite").write_bytes(b"no model")
     words = ["evaluate", str(folder / "model_edgetpu.tflite"), str(folder / "data")]
     for reference, why in (("none", "identifier"), ("missing", "No such file")):
-        named = ["--reference", str(folder / f"{reference}.tflite"), "--out", str(folder / "out")]
+        named = [
+            "--reference",
+            str(folder / f"{reference}.tflite"),
+            "--journal",
+            str(folder / "out"),
+        ]
         assert run_command_line([*words, *named, "--json"]) == 2
         found = json.loads(capsys.readouterr().out)
         assert why in found["message"] and not found["rows"]
@@ -291,7 +296,7 @@ def test_what_is_no_classifier_is_refused_before_the_first_picture(
     network = random_convolution(8, 8, 4, 6, 1, kernel=3)
     (tmp_path / "m.tflite").write_bytes(edgetpu_model(network, compile_network(network)))
     words = ["evaluate", str(tmp_path / "m.tflite"), str(tmp_path / "data"), "--json"]
-    assert run_command_line([*words, "--out", str(tmp_path / "out")]) == 2
+    assert run_command_line([*words, "--journal", str(tmp_path / "out")]) == 2
     found = json.loads(capsys.readouterr().out)
     assert found["rows"] == [] and "one vector of scores" in found["message"]
     assert found["message"].endswith("try darwinn segment")
@@ -307,7 +312,7 @@ def test_folders_in_place_of_classes_are_shown_and_doubted(
     if count == 2:
         shutil.rmtree(folder / "data" / "red")
     words = ["evaluate", str(folder / "model_edgetpu.tflite"), str(folder / "data")]
-    words += ["--out", str(folder / "out"), "--jobs", "1"]
+    words += ["--journal", str(folder / "out"), "--jobs", "1"]
     assert run_command_line(words) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "classes by the order of folders: 0 blue, 1 green" in shown
@@ -324,7 +329,7 @@ def test_a_picture_to_mend_is_the_next_step(
 ) -> None:
     damaged = folder / "data" / "green" / "damaged.png"
     words = ["evaluate", str(folder / "model_edgetpu.tflite"), str(folder / "data")]
-    words += ["--out", str(folder / "out"), "--jobs", "1"]
+    words += ["--journal", str(folder / "out"), "--jobs", "1"]
     assert run_command_line(words) == 2
     assert f"next: mend {damaged}, or its class; the same command" in capsys.readouterr().out
     damaged.unlink()
@@ -346,7 +351,14 @@ def test_the_command_tells_it(folder: Path, capsys: pytest.CaptureFixture[str]) 
     (folder / "data" / "green" / "damaged.png").unlink()
     (folder / "labels.txt").write_text("\n".join(COLOURS))
     words = ["evaluate", str(folder / "model_edgetpu.tflite"), str(folder / "data")]
-    words += ["--labels", str(folder / "labels.txt"), "--out", str(folder / "out"), "--jobs", "1"]
+    words += [
+        "--labels",
+        str(folder / "labels.txt"),
+        "--journal",
+        str(folder / "out"),
+        "--jobs",
+        "1",
+    ]
     words += ["--reference", str(folder / "swapped.tflite")]
     assert run_command_line([*words, "--html", str(folder / "page.html")]) == 0
     shown = capsys.readouterr().out

@@ -152,7 +152,7 @@ def test_a_wrong_manifest_says_where_and_why(
     tmp_path: Path, text: str, said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path, text)
-    assert run_command_line(["regress", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert run_command_line(["regress", str(path), "--journal", str(tmp_path / "out")]) == 2
     (line,) = capfd.readouterr().err.splitlines(keepends=True)
     assert said in line
     assert str(path) in line
@@ -209,7 +209,7 @@ def test_another_program_does_all_tasks_again(
 def test_all_of_it_is_reported_and_the_second_time_nothing_is_done(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["regress", str(folder / "nightly.toml"), "--out", str(tmp_path), "--jobs", "1"]
+    command = ["regress", str(folder / "nightly.toml"), "--journal", str(tmp_path), "--jobs", "1"]
     assert run_command_line([*command, "--json"]) == 2
     first = json.loads(capfd.readouterr().out)
     verdicts = {(row["name"], row["seed"]): row["verdict"] for row in first["rows"]}
@@ -344,7 +344,7 @@ def test_what_is_finished_survives_a_kill_and_is_not_done_again(
     start = "from darwinn_testbench.cli import main; main()"
     command = [sys.executable, "-c", start, "regress", str(source)]
     process = subprocess.Popen(
-        [*command, "--out", str(tmp_path), "--jobs", "1"],
+        [*command, "--journal", str(tmp_path), "--jobs", "1"],
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -570,7 +570,7 @@ def test_what_the_machine_was_to_blame_for_is_done_again(
                 yield outcome_of(each, Verdict.PASS, "", seconds=0.5)
 
     monkeypatch.setattr("darwinn_testbench.regression.run.perform_here", perform)
-    command = ["regress", str(source), "--out", str(tmp_path / "out")]
+    command = ["regress", str(source), "--journal", str(tmp_path / "out")]
     assert run_command_line(command) == 1
     shown = capfd.readouterr().out
     assert "next: the same command does again" in shown
@@ -630,7 +630,7 @@ def test_an_interrupted_regression_says_what_is_kept(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("darwinn_testbench.regression.run.perform_here", perform)
-    command = ["regress", str(source), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    command = ["regress", str(source), "--journal", str(tmp_path / "out"), "--jobs", "1"]
     said = "interrupted: {} of 3 done; the same command goes on with the rest"
     for done in (1, 2):
         assert run_command_line(command) == 130

@@ -51,7 +51,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def surveyed(
     zoo: Path, out: Path, capfd: pytest.CaptureFixture[str], *more: str
 ) -> tuple[int, dict[str, Any]]:
-    command = ["survey", str(zoo), "--out", str(out), "--jobs", "1", "--json", *more]
+    command = ["survey", str(zoo), "--journal", str(out), "--jobs", "1", "--json", *more]
     code = run_command_line(command)
     return code, json.loads(capfd.readouterr().out)
 
@@ -118,7 +118,7 @@ def test_the_text_fits_and_says_what_to_do_next(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(zoo)
-    command = ["survey", "darwinn", "README.md", "--out", str(tmp_path), "--no-reference"]
+    command = ["survey", "darwinn", "README.md", "--journal", str(tmp_path), "--no-reference"]
     assert run_command_line([*command, "--jobs", "1"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80

@@ -1,0 +1,123 @@
+"""Words of a command line: what is completed, what is renamed, and what is said of wrong ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from darwinn_sim.timing.description import built_in
+from darwinn_testbench import policy
+from darwinn_testbench.cli import commands
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import sample
+
+_COMPLETE = "import sys; from darwinn_testbench.cli import main; sys.argv[0] = 'darwinn'; main()"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("words")
+    sample(folder / "sample")
+    (folder / "mine.toml").write_text("")
+    (folder / "notes.txt").write_text("")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("cycles f --chip ", [*built_in("chips"), "mine.toml", "sample/"]),
+        ("profile f --host us", ["usb2", "usb3"]),
+        ("verify f --policy float1", ["float16"]),
+        ("verify f --engine o", ["original"]),
+    ],
+)
+def test_a_shell_completes_values(
+    typed: str, offered: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As bash asks for it."""
+    line = f"darwinn {typed}"
+    monkeypatch.setenv("_DARWINN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+    done = subprocess.run([sys.executable, "-c", _COMPLETE], capture_output=True, text=True)
+    assert done.stdout.split() == offered
+
+
+@pytest.mark.parametrize("name", sorted(set(commands.SUMMARIES) - {"accuracy", "warm-up"}))
+def test_a_bare_command_says_what_is_missing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if not any(each.required for each in commands.load(name).params):
+        pytest.skip("it needs nothing")
+    assert run_command_line([name]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"darwinn {name}: Missing argument '")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("verify f --engine foo", "'foo' is not one of 'model', 'original', 'rtl' (see"),
+        ("verify f --seed abc", "Invalid value for '--seed': abc is no integer (see"),
+        ("verify f --runs 0", "0 is less than 1 (see"),
+        ("view f --port 70000", "70000 is more than 65535 (see"),
+        ("evaluate m d --timeout x", "x is no number (see"),
+        (r"verify f --seed a\1b", r"a\1b is no integer (see"),
+    ],
+)
+def test_a_wrong_value_is_told_in_plain_words(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(line.split()) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Value error" not in error and "Input should" not in error
+
+
+def test_help_lists_every_policy() -> None:
+    (option,) = (each for each in commands.load("verify").params if "--policy" in each.opts)
+    assert all(name in option.help for name in policy.FORMS)
+    for name in policy.FORMS:
+        policy.parse(name.replace("F", "2").replace("N", "1").replace("ATOL,RTOL", "1,1"))
+
+
+def test_a_renamed_option_works_and_says_its_new_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, old in enumerate(("--out", "-o")):
+        words = ["survey", "sample/dense_edgetpu.tflite", old, f"kept{number}", "--jobs", "1"]
+        assert run_command_line([*words, "--no-reference"]) == 0
+        assert f"darwinn survey: {old} is now --journal; {old} works until" in (
+            capsys.readouterr().err
+        )
+        assert (folder / f"kept{number}").is_dir()
+    assert run_command_line(["survey", "sample/dense_edgetpu.tflite", "--out=kept0"]) == 0
+    assert "--out is now --journal" in capsys.readouterr().err
+
+
+def test_files_compiled_together_and_external_data_have_a_word_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = "sample/dense_edgetpu.tflite"
+    assert run_command_line(["layers", file, "--data", file]) == 0
+    assert "--data is now --with" in capsys.readouterr().err
+    assert run_command_line(["layers", file, "--with", file]) == 0
+    assert "is now" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", ["0", "00", ""])
+def test_no_columns_are_no_width(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run_command_line(["cycles", "sample/dense_edgetpu.tflite"]) == 0
+    printed = capsys.readouterr().out
+    assert "pass  sample/dense_edgetpu.tflite" in printed
+    assert "EXECUTION_ONLY" in printed
