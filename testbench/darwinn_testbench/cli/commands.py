@@ -87,6 +87,9 @@ _READ_NO_FILE = frozenset({"accuracy", "delegate", "sample", "warm-up"})
 _RUN_PROGRAMS = frozenset({"delegate", "device"})
 """Commands whose argument is a command line: what follows its first word is not theirs."""
 
+_BY_PROJECT = "DEFAULT_MAP"
+"""What the library calls the source of a value that neither is typed nor a parameter's default."""
+
 MARKUP: Any = "markdown"
 """How help texts are written."""
 
@@ -103,11 +106,13 @@ class _Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         # Loaded with a command, as the list of commands does without it.
         from darwinn_testbench.cli.outputs import refuse_replacing, refuse_two_on_stdout
+        from darwinn_testbench.request.project import taken
 
         refuse_two_on_stdout(self.params, ctx.params)
         refuse_replacing(self.params, ctx.params)
         try:
-            return super().invoke(ctx)
+            with taken(ctx.meta[_BY_PROJECT]):
+                return super().invoke(ctx)
         except KeyboardInterrupt as interruption:
             # The library makes a code of it without a word.
             text = ": ".join(filter(None, ("interrupted", str(interruption))))
@@ -116,10 +121,22 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         # Loaded with a command, as the list of commands does without it.
+        from darwinn_testbench.cli import project
         from darwinn_testbench.cli.renamed import with_new_names
 
         name = str(self.name)
-        return super().parse_args(ctx, list(with_new_names(name, settings(name), args)))
+        entries = settings(name)
+        words = list(with_new_names(name, entries, args))
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, words)
+        defaults = project.defaults_of(entries)
+        ctx.default_map = defaults.values
+        left = super().parse_args(ctx, words)
+        usual = {each.name: each.default for each in self.params}
+        said = [each for each in defaults.said if _source(ctx, each) == _BY_PROJECT]
+        defaults.tell(name, (each for each in said if ctx.params[each] != usual[each]))
+        ctx.meta[_BY_PROJECT] = frozenset(entries[each].setting.option for each in said)
+        return left
 
     def get_params(self, ctx: Any) -> list[Any]:
         params = super().get_params(ctx)
@@ -140,6 +157,11 @@ class _Command(TyperCommand):
         # Bounds beside N would take the help's columns; what is beyond is answered with them.
         rich_utils.RANGE_STRING = ""
         super().format_help(ctx, formatter)
+
+
+def _source(ctx: Any, name: str) -> str:
+    """What the library calls the source of a parameter's value."""
+    return str(ctx.get_parameter_source(name).name)
 
 
 class _Deferred(TyperCommand):

@@ -31,6 +31,7 @@ class Costs:
             f"the host sees, or after {IN_TOTAL} times S in all.",
             least=0.001,
             most=1e9,
+            project=True,
         ),
     ] = _DEFAULT.seconds
     max_memory: Annotated[
@@ -41,6 +42,7 @@ class Costs:
             "more.",
             least=1,
             most=1 << 30,
+            project=True,
         ),
     ] = _DEFAULT.memory // _MIB
     wide: Annotated[
@@ -50,6 +52,7 @@ class Costs:
             "Print tables with full names, however wide they are. By default names lose their "
             "middle if the terminal, or the log of a CI server (120 characters), is too "
             "narrow.",
+            project=True,
         ),
     ] = False
     # Taken from the command line before there is a command.

@@ -27,6 +27,7 @@ from darwinn_formats.files import Source
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.request.project import is_taken
 from darwinn_testbench.request.scope import Scope, only_for
 from darwinn_testbench.request.setting import Setting, Use
 
@@ -220,8 +221,10 @@ class Request:
             Unavailable: a choice applies to something in ``beyond``.
             OSError: a result cannot be written where it should be.
         """
+        # A project says what holds for all its files, so it is no mistake where it does not apply.
+        given = [each for each in self.given if not is_taken(each.setting)]
         for scope in beyond:
-            only_for(scope, (name for each in self.given for name in self._names(each, scope)))
+            only_for(scope, (name for each in given for name in self._names(each, scope)))
         for entry in self.given:
             for choice, (scope, why) in entry.setting.choices.items():
                 if scope in beyond and entry.value_in(self) == choice:

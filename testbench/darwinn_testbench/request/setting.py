@@ -55,6 +55,7 @@ class Setting:
         offers: values that a shell completes.
         suffix: of files that it completes besides.
         renamed: what the option was called before; it works until 0.4, and prints a notice.
+        project: whether a project may have a default of its own for it (``request.project``).
     """
 
     form: str
@@ -71,6 +72,7 @@ class Setting:
     offers: tuple[str, ...] = field(default=(), kw_only=True)
     suffix: str = field(default="", kw_only=True)
     renamed: tuple[str, ...] = field(default=(), kw_only=True)
+    project: bool = field(default=False, kw_only=True)
 
     @property
     def options(self) -> list[str]:

@@ -30,6 +30,7 @@ _SEED = Setting(
     "Seed of generated inputs and of unwritten memory; it is printed.",
     least=0,
     key="",
+    project=True,
 )
 Seed = Annotated[int, _SEED]
 ProgramSeed = Annotated[int, replace(_SEED, scope=Scope.PROGRAM)]
@@ -146,11 +147,12 @@ Hazards = Annotated[
         "to the chip's memories that no flag, fence or queue orders, nor for deadlocks.",
         plain=bool,
         scope=Scope.CHIP,
+        project=True,
     ),
 ]
 Strict = Annotated[
     bool,
-    Setting("--strict", "Reading unwritten memory is a fault.", scope=Scope.CHIP),
+    Setting("--strict", "Reading unwritten memory is a fault.", scope=Scope.CHIP, project=True),
 ]
 StrictPage = Annotated[
     bool,
@@ -163,6 +165,7 @@ Assumptions = Annotated[
         "Refuse a program with values of instruction fields that no known program holds, instead "
         "of executing them by an assumed rule.",
         scope=Scope.CHIP,
+        project=True,
     ),
 ]
 
@@ -389,6 +392,7 @@ Policy = Annotated[
         read=policies.parse,
         use=Use.VALUE,
         offers=(*policies.NAMED, "lsb:1"),
+        project=True,
     ),
 ]
 Anyway = Annotated[
@@ -414,6 +418,7 @@ RequireProof = Annotated[
     Setting(
         "--require-proof",
         "Fail (exit code 1) unless every output is proved for every input and every legal timing.",
+        project=True,
     ),
 ]
 RequireReference = Annotated[
@@ -422,6 +427,7 @@ RequireReference = Annotated[
         "--require-reference",
         "Fail (not-compared, exit code 1) if an output, or an operator before it, has no "
         "comparison.",
+        project=True,
     ),
 ]
 Parameters = Annotated[
@@ -469,6 +475,7 @@ Jobs = Annotated[
         "Processes on this machine; one for each core by default.",
         least=1,
         most=1024,
+        project=True,
     ),
 ]
 Scheduler = Annotated[

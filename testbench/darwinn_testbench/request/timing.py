@@ -32,6 +32,7 @@ Chip = Annotated[
         use=Use.FILE,
         offers=tuple(built_in("chips")),
         suffix=".toml",
+        project=True,
     ),
 ]
 Host = Annotated[
@@ -44,6 +45,7 @@ Host = Annotated[
         use=Use.FILE,
         offers=(*built_in("hosts"), NO_HOST),
         suffix=".toml",
+        project=True,
     ),
 ]
 

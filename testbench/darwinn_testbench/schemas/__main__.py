@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from darwinn_testbench.schemas import COMMANDS, schema_of
-from darwinn_testbench.schemas.tables import manifest_schema
+from darwinn_testbench.schemas.tables import manifest_schema, project_schema
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     target.add_argument("folder", type=Path, nargs="?")
     given = parser.parse_args()
     schemas = {command: schema_of(command) for command in COMMANDS}
-    schemas["manifest"] = manifest_schema()
+    schemas |= {"manifest": manifest_schema(), "project": project_schema()}
     texts = {
         f"{name}.json": json.dumps(schema, indent=1) + "\n"
         for name, schema in sorted(schemas.items())

@@ -16,8 +16,11 @@ from typing import Any
 
 import msgspec
 
+from darwinn_testbench.cli.project import keys as project_keys
 from darwinn_testbench.regression.manifest import SETTINGS, Case
+from darwinn_testbench.request.project import Key
 from darwinn_testbench.request.scope import Scope
+from darwinn_testbench.request.setting import Setting
 from darwinn_testbench.schemas.option_tables import SHARED, WHOLE, names, table_of
 from darwinn_testbench.schemas.types import Schema
 
@@ -25,10 +28,11 @@ PAGES = ("ci.md", "cli*.md")
 """The pages that have tables."""
 
 _PLACE = re.compile(
-    r"(?P<begin><!-- (?P<subject>keys|options of [\w, -]+): begin -->\n).*?"
+    r"(?P<begin><!-- (?P<subject>keys(?: of a project)?|options of [\w, -]+): begin -->\n).*?"
     r"(?P<end><!-- (?P=subject): end -->)",
     re.DOTALL,
 )
+_WORDS = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`"}
 _HEADINGS = ("key of a case", "default", "option of `verify`", "meaning", "for")
 
 
@@ -57,6 +61,41 @@ def manifest_schema() -> Schema:
     }
 
 
+def project_schema() -> Schema:
+    """The JSON Schema of a project's defaults: of ``darwinn.toml``."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "defaults of a project: darwinn.toml, or [tool.darwinn] of pyproject.toml",
+        "type": "object",
+        "properties": {name: _of_key(key) for name, key in project_keys().items()},
+        "additionalProperties": False,
+    }
+
+
+def _of_key(key: Key) -> Schema:
+    setting = key.setting
+    bounds = {"minimum": setting.least, "maximum": setting.most}
+    return {
+        "type": {str: "string", int: "integer", float: "number", bool: "boolean"}[key.plain],
+        "description": setting.text,
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+    }
+
+
+def _project_keys() -> str:
+    headings = ("key", "value", "option", "meaning")
+    rows = [
+        (f"`{name}`", _WORDS[key.plain], f"`{key.setting.option}`", _meaning(key.setting))
+        for name, key in project_keys().items()
+    ]
+    lines = (headings, ("---",) * len(headings), *rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _meaning(setting: Setting) -> str:
+    return f"false: {setting.text}" if setting.inverse else setting.text
+
+
 def _plain(told: Schema, text: str | None) -> Schema:
     """The schema of a key without null, which TOML does not have."""
     if told.get("default", ...) is None:
@@ -71,9 +110,9 @@ def _rows() -> Iterator[Sequence[str]]:
         if key not in entries:
             continue
         setting = entries[key].setting
-        text = f"false: {setting.text}" if setting.inverse else setting.text
         scope = "" if setting.scope is Scope.ANYTHING else str(setting.scope)
-        yield f"`{key}`", _default(field.default), f"`{setting.option}`", text, scope
+        told = f"`{setting.option}`", _meaning(setting), scope
+        yield f"`{key}`", _default(field.default), *told
 
 
 def _default(value: Any) -> str:
@@ -88,7 +127,8 @@ def _keys() -> str:
 
 
 def _table(subject: str) -> str:
-    return _keys() if subject == "keys" else table_of(subject.removeprefix("options of "))
+    own = {"keys": _keys, "keys of a project": _project_keys}.get(subject)
+    return own() if own else table_of(subject.removeprefix("options of "))
 
 
 def updated(page: str) -> str:
@@ -104,7 +144,7 @@ def without_table(pages: Iterable[str]) -> list[str]:
     told = [
         name
         for each in subjects
-        if each != "keys"
+        if not each.startswith("keys")
         for name in each.removeprefix("options of ").split(", ")
     ]
     return [name for name in (WHOLE, SHARED, *names()) if told.count(name) != 1]

@@ -1,0 +1,111 @@
+"""Defaults of a project: which file holds, what it changes, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.cli.project import keys
+from darwinn_testbench.compiler import sample
+from darwinn_testbench.schemas.tables import project_schema
+from jsonschema import Draft202012Validator
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    sample(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    inner = tmp_path / "deep" / "inside"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[dict[str, object], str]:
+    assert run_command_line([*words, "--json"]) == 0
+    out, err = capsys.readouterr()
+    found: dict[str, object] = json.loads(out)
+    return found, err
+
+
+def test_the_nearest_file_holds_and_what_it_changes_is_named(
+    samples: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(samples / "dense_edgetpu.tflite")
+    words = ("cycles", file)
+    assert told(capsys, *words)[0]["host"] == "usb3"
+    (folder / "pyproject.toml").write_text('[tool.darwinn]\nhost = "pcie"\n')
+    found, said = told(capsys, *words)
+    assert found["host"] == "pcie"
+    assert said == f"darwinn cycles: host = pcie ({folder / 'pyproject.toml'})\n"
+    (folder / "deep" / "pyproject.toml").write_text("[tool.other]\n")
+    (folder / "deep" / "darwinn.toml").write_text('host = "usb2"\nchip = "beagle-max"\n')
+    found, said = told(capsys, *words)
+    assert found["host"] == "usb2"
+    assert said == f"darwinn cycles: host = usb2 ({folder / 'deep' / 'darwinn.toml'})\n"
+    # What is typed holds, and nothing is said.
+    found, said = told(capsys, *words, "--host", "usb3")
+    assert (found["host"], said) == ("usb3", "")
+
+
+def test_a_default_is_not_refused_where_it_does_not_apply(
+    samples: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "darwinn.toml").write_text(
+        'host = "usb2"\nstrict = true\nhazards = false\nseed = 3\n'
+    )
+    found, _ = told(capsys, "run", str(samples / "dense.pte"))
+    assert found["seed"] == 3
+    assert run_command_line(["run", str(samples / "dense.pte"), "--strict"]) == 2
+    assert "--strict: only for DarwiNN files" in capsys.readouterr().err
+
+
+def test_a_chip_is_named_from_the_folder_of_the_project(
+    samples: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "darwinn.toml").write_text('chip = "chips/none.toml"\n')
+    assert run_command_line(["cycles", str(samples / "dense_edgetpu.tflite")]) == 2
+    assert str(folder / "chips" / "none.toml") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hots = 1", "hots: no such key; there are assumptions, chip, "),
+        ('seed = "7"', "seed = '7': a whole number"),
+        ("seed = -1", "seed = -1: at least 0"),
+        ("jobs = 5000", "jobs = 5000: at most 1024"),
+        ("wide = 1", "wide = 1: true or false"),
+        ("cache = '/tmp'", "cache: no such key"),
+        ("seed = ", "Invalid value"),
+        ("host = 3", "host = 3: a text"),
+        ("policy = 'near'", "policy 'near': expected exact"),
+    ],
+)
+def test_a_wrong_file_is_one_error(
+    text: str, said: str, samples: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "darwinn.toml").write_text(text)
+    assert run_command_line(["verify", str(samples / "dense_edgetpu.tflite")]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert said in error
+    if "policy" not in text:
+        assert f"{folder / 'darwinn.toml'}: " in error
+
+
+def test_the_schema_has_every_key_and_takes_what_is_taken() -> None:
+    schema = project_schema()
+    Draft202012Validator.check_schema(schema)
+    assert set(schema["properties"]) == set(keys())
+    assert {"chip", "host", "seed", "policy", "hazards", "max-seconds"} <= set(keys())
+    good = {"chip": "mine.toml", "seed": 3, "hazards": False, "max-seconds": 1.5}
+    Draft202012Validator(schema).validate(good)
+    for bad in ({"seed": "3"}, {"seed": -1}, {"hots": 1}, {"wide": "yes"}):
+        assert list(Draft202012Validator(schema).iter_errors(bad)), bad
