@@ -17,6 +17,7 @@ from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.explain.crossing import Crossing, Piece
+from darwinn_testbench.explain.evidence import FILES, Basis
 from darwinn_testbench.explain.explain import Explaining, ExplainRow, explained
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Column, Report, counted, table
@@ -63,6 +64,17 @@ _MOST_KINDS = 2
 """Kinds of operators that a line names."""
 
 
+_SHORT = {
+    Basis.FILES: "files",
+    Basis.VENDOR: "vendor",
+    Basis.REPORT: "a report",
+    Basis.NOT_CONFIRMED: "not confirmed",
+}
+"""What the table calls how a place is known."""
+_LEAST = tuple(Basis)
+"""How places are known, the best first."""
+
+
 @dataclass(frozen=True)
 class _Line:
     """Operators that follow one another and of which there is the same to say."""
@@ -89,6 +101,17 @@ class _Line:
             return f"{row.reason or 'on the chip'} (predicted: {row.predicted.value})"
         return row.reason or ", ".join(row.doubts)
 
+    @property
+    def evidence(self) -> str:
+        """That of the operator of which least is known."""
+        known = [row for row in self.rows if row.basis is not None]
+        if not known:
+            return ""
+        row = max(known, key=lambda row: _LEAST.index(row.basis or _LEAST[0]))
+        if row.basis is Basis.FILES and row.operator in FILES:
+            return counted(FILES[row.operator], "file")
+        return _SHORT[row.basis or Basis.NOT_CONFIRMED]
+
 
 _COLUMNS: tuple[Column[_Line], ...] = (
     Column("#", lambda line: line.number, "right"),
@@ -97,6 +120,9 @@ _COLUMNS: tuple[Column[_Line], ...] = (
     Column("on", lambda line: line.rows[0].place.value),
     Column("why", lambda line: line.why),
 )
+
+_EVIDENCE = Column[_Line]("shown by", lambda line: line.evidence, may_shrink=True)
+"""Of a prediction."""
 
 _TENSOR = Column[_Line]("tensor", lambda line: line.rows[-1].name, may_shrink=True)
 """What the last operator of a line gives: numbers are of one file, names of all."""
@@ -153,12 +179,14 @@ def command(
 
 def _body(report: Report[ExplainRow], every: bool) -> Sequence[RenderableType]:
     figures = report.figures
+    columns = _COLUMNS if "certainty" not in figures else (*_COLUMNS, _EVIDENCE)
     return [
-        table((*_COLUMNS, _TENSOR) if every else _COLUMNS, _lines(report.rows, every)),
+        table((*columns, _TENSOR) if every else columns, _lines(report.rows, every)),
         "",
         *(part for piece in figures["pieces"] for part in _piece(piece, report)),
         *_prediction(report),
         *_changes(report),
+        *_certainty(report),
     ]
 
 
@@ -212,6 +240,24 @@ def _changes(report: Report[ExplainRow]) -> list[RenderableType]:
     if len(found) > len(shown):
         shown.append(wrapped(f"and {len(found) - len(shown)} more; --json has them all"))
     return ["what to change:", *shown]
+
+
+def _certainty(report: Report[ExplainRow]) -> list[RenderableType]:
+    """How sure a prediction is, and what it leaves out."""
+    counts = report.figures.get("certainty")
+    if counts is None:
+        return []
+    told = [f"{count:,} by {name}" for name, count in counts.items() if name in _KNOWN_BY]
+    left = counts.get(Basis.NOT_CONFIRMED.value, 0)
+    told += [f"{left:,} not confirmed"] if left else []
+    held = sum(row.basis is None for row in report.rows)
+    told += [f"{held:,} by the operator that ended the piece"] if held else []
+    lines = [f"how sure: of {counted(len(report.rows), 'operator')} {', '.join(told)}"]
+    lines += ["not covered:", *(f"- {each}" for each in report.figures["not_covered"])]
+    return ["", *map(wrapped, lines)] if told else []
+
+
+_KNOWN_BY = {each.value for each in Basis if each is not Basis.NOT_CONFIRMED}
 
 
 def _next_step(

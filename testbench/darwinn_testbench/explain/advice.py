@@ -49,13 +49,15 @@ class Advice:
 
 @dataclass(frozen=True)
 class Situation:
-    """What the rules look at; ``graphs`` is how many graphs the file has."""
+    """What the rules look at; ``graphs`` is how many graphs the file has, ``predicted`` whether no
+    compiled file shows the places."""
 
     nodes: Sequence[Node]
     places: Sequence[Place]
     predictions: Sequence[Prediction]
     pieces: Sequence[Piece]
     graphs: int
+    predicted: bool
 
 
 def advice(situation: Situation) -> tuple[Advice, ...]:
@@ -103,6 +105,21 @@ def _further(situation: Situation) -> Iterator[Advice]:
             f"{kinds}; matters only after the operator that ended the piece has changed",
             tuple(node.index for node in found),
         )
+
+
+def _doubted(situation: Situation) -> Iterator[Advice]:
+    """Operators that are predicted on the chip, and may stay on the CPU."""
+    groups: dict[str, list[tuple[Node, str, Condition]]] = {}
+    rows = zip(situation.nodes, situation.places, situation.predictions, strict=True)
+    for node, place, prediction in rows:
+        if situation.predicted and place is Place.CHIP and prediction.doubts:
+            first = prediction.doubts[0]
+            members = groups.setdefault(first.condition.advice, [])
+            members.append((node, first.text, first.condition))
+    for change, members in groups.items():
+        numbers = tuple(node.index for node, _, _ in members)
+        what = f"not certain: {_named(members)}"
+        yield Advice(what, change, numbers, source=members[0][2].source)
 
 
 def _on_cpu(situation: Situation) -> Iterator[tuple[Node, Prediction]]:
@@ -193,6 +210,7 @@ _RULES: tuple[Callable[[Situation], Iterator[Advice]], ...] = (
     _several_graphs,
     _conditions,
     _further,
+    _doubted,
     _unexplained,
     _streamed,
     _several_pieces,

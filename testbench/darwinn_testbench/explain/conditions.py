@@ -15,18 +15,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from darwinn_testbench.explain import findings
-from darwinn_testbench.explain.evidence import EVIDENCE
+from darwinn_testbench.explain.evidence import EVIDENCE, Basis
 from darwinn_testbench.explain.graph import Node
 
 REQUIREMENTS = "vendor's model requirements"
 OPERATORS = "vendor's supported operations"
 """Of coral.ai/docs/edgetpu/models-intro."""
 SEEN = "seen in compiled models"
+REPORTED = "reported in {} of google-coral/edgetpu"
 NUMBERS_SEEN = f"{OPERATORS}, numbers {SEEN}"
 """The vendor says that there is a limit, and not which."""
 
 NOT_AT_HAND = f"{OPERATORS}, of a later edition that is not at hand"
 """As they were noted down; no copy of the table that can be read confirms it."""
+
+_BASES: Mapping[str, Basis] = {
+    REQUIREMENTS: Basis.VENDOR,
+    OPERATORS: Basis.VENDOR,
+    SEEN: Basis.FILES,
+    NUMBERS_SEEN: Basis.FILES,
+    NOT_AT_HAND: Basis.NOT_CONFIRMED,
+}
+
+NOT_COVERED = (
+    'an operator version that the compiler is too old for ("Operation version not supported")',
+    "a network whose data are too large for the chip as a whole, which the compiler refuses "
+    '("large activation tensors")',
+    "limits of size that the compiler has and no file, document or report shows",
+)
+"""Reasons of the vendor's compiler that no condition examines."""
 
 SUPPORTED = "Mapped to Edge TPU"
 UNSUPPORTED = "Operation not supported"
@@ -53,6 +70,11 @@ class Condition:
     message: str = UNSPECIFIED
     sure: bool = True
 
+    @property
+    def basis(self) -> Basis:
+        """How it is known."""
+        return _BASES.get(self.source, Basis.REPORT)
+
 
 @dataclass(frozen=True)
 class Objection:
@@ -68,7 +90,7 @@ def objections(node: Node) -> tuple[Objection, ...]:
     if own is None:
         return (Objection(_unsupported(node), _what_kind(node)),)
     confirmed = () if EVIDENCE[node.name] else (_NOT_CONFIRMED,)
-    found = ((each, each.finds(node)) for each in (*own, *GENERAL, *confirmed))
+    found = ((each, each.finds(node)) for each in (*own, *GENERAL, _TOO_LARGE, *confirmed))
     return tuple(Objection(condition, text) for condition, text in found if text)
 
 
@@ -192,23 +214,39 @@ _RESIZE = (
     ),
 )
 """A result of 1024 x 1024 x 3 was reported on the CPU (google-coral/edgetpu, issue 597)."""
+_LARGEST = Seen(
+    "activation size", "tensor of {:,} bytes", findings.largest_bytes, 3_170_352, 1 << 62
+)
+"""No file shows a limit: the compiler refuses a network whose data do not fit as a whole."""
 _TRANSPOSE = _sized(
     Seen("size", "{:,} bytes transposed", findings.result_bytes, 57_600, 102_400),
     "convert from a model with channels last, which needs no transposition",
     SEEN,
 )
 _MEAN = _sized(
-    Seen("size", "mean of {:,} bytes", findings.data_bytes, 96_768, 98_304),
+    Seen("length", "means of {:,} elements", findings.averaged, 8_192, 32_768),
     "reduce it in parts (SPLIT, MEAN, CONCATENATION), or make the tensor smaller",
-    SEEN,
+    REPORTED.format("issue 461"),
 )
-"""1 x 256 x 128 x 3 was reported on the CPU (google-coral/edgetpu, issue 461)."""
+"""1 x 256 x 128 x 3 was reported on the CPU, and its parts of 1 x 64 x 128 x 3 on the chip
+(google-coral/edgetpu, issue 461). Bytes do not decide: public executables have means of 294,912 and
+491,520 bytes on the chip, five times those that were reported."""
 _RESHAPE = _sized(
     Seen("size", "{:,} bytes reshaped", findings.result_bytes, 57_600, 587_520),
     _SMALLER,
     NUMBERS_SEEN,
 )
 """48 x 48 x 255 was reported on the CPU (google-coral/edgetpu, issue 512)."""
+
+_TOO_LARGE = Condition(
+    _LARGEST.name,
+    _LARGEST.between,
+    "make the input of the model smaller, or split it into segments: the compiler may refuse the "
+    'whole model ("large activation tensors")',
+    SEEN,
+    sure=False,
+)
+"""Of every operator: larger tensors than those that compiled models have on the chip."""
 
 OPERATOR_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "ADD": (),

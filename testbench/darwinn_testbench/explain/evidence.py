@@ -14,6 +14,19 @@ confirmed, and a doubt says so (``conditions``).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
+
+from darwinn_testbench.report import counted
+
+
+class Basis(StrEnum):
+    """How it is known that an operator runs where it is said to run."""
+
+    FILES = "compiled files"
+    VENDOR = "the vendor's word"
+    REPORT = "a report"
+    NOT_CONFIRMED = "not confirmed"
+
 
 TABLE_2019 = "2019"
 SEEN = "seen"
@@ -72,3 +85,50 @@ In issue 193 the vendor answers that compiler 16 has TRANSPOSE; in 384 that RSQR
 with it, which compiler 15 did not know; 597 goes by the row of PRELU, with its shared axes; 684
 shows that of TRANSPOSE_CONV and one that is on the CPU, and in 686 three of four are on the chip.
 """
+
+FILES: Mapping[str, int] = {
+    "ADD": 16,
+    "AVERAGE_POOL_2D": 12,
+    "CONCATENATION": 11,
+    "CONV_2D": 48,
+    "DEPTHWISE_CONV_2D": 24,
+    "FULLY_CONNECTED": 15,
+    "LOGISTIC": 7,
+    "MAX_POOL_2D": 5,
+    "MEAN": 6,
+    "MUL": 7,
+    "PAD": 13,
+    "QUANTIZE": 18,
+    "REDUCE_MAX": 1,
+    "RESHAPE": 20,
+    "RESIZE_BILINEAR": 2,
+    "RESIZE_NEAREST_NEIGHBOR": 2,
+    "SOFTMAX": 18,
+    "SPLIT": 2,
+    "STRIDED_SLICE": 3,
+    "SUB": 1,
+    "TILE": 1,
+    "TRANSPOSE": 2,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": 1,
+}
+"""How many compiled models have each operator on the chip, of those that tests read."""
+
+
+def basis_of(operator: str) -> Basis:
+    """The best evidence that the chip runs an operator."""
+    sources = EVIDENCE[operator]
+    if SEEN in sources:
+        return Basis.FILES
+    if TABLE_2019 in sources:
+        return Basis.VENDOR
+    return Basis.REPORT if sources else Basis.NOT_CONFIRMED
+
+
+def told_of(operator: str) -> str:
+    """The evidence in words: how many files, which edition of the vendor's table, which issues."""
+    words = {SEEN: counted(FILES.get(operator, 0), "compiled file"), TABLE_2019: "vendor's table"}
+    return ", ".join(words.get(each, each) for each in sorted(EVIDENCE[operator], key=_WORTH.index))
+
+
+_WORTH = (SEEN, TABLE_2019, *sorted({each for told in EVIDENCE.values() for each in told}))
+"""Kinds of evidence, the best first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -19,18 +20,25 @@ from darwinn_testbench.chip.cycles import link_of
 from darwinn_testbench.chip.model import BoundModel, bind_file
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.advice import Situation, advice
-from darwinn_testbench.explain.conditions import SECOND_PIECE, SUPPORTED, UNSPECIFIED
+from darwinn_testbench.explain.conditions import (
+    NOT_COVERED,
+    SECOND_PIECE,
+    SUPPORTED,
+    UNSPECIFIED,
+)
 from darwinn_testbench.explain.crossing import (
     CACHE_BYTES,
     Piece,
     compiled_piece,
     predicted_piece,
 )
+from darwinn_testbench.explain.evidence import EVIDENCE, Basis, basis_of, told_of
 from darwinn_testbench.explain.graph import Graph, Node, Value, graph_of
 from darwinn_testbench.explain.placement import (
     Place,
     Prediction,
     is_compiled,
+    is_piece,
     pieces,
     placed,
     predict,
@@ -51,7 +59,9 @@ class ExplainRow(Row):
 
     ``place`` is where it runs, ``predicted`` where the conditions place it; without a compiled file
     they are the same. ``reason`` says in a few words what keeps it on the CPU, ``log`` how the
-    vendor's compiler calls that, ``doubts`` what may keep it there. ``reads`` are the numbers of
+    vendor's compiler calls that, ``doubts`` what may keep it there. ``basis`` is how that is known
+    and ``evidence`` says by what; neither is there of an operator that is held by another one, or
+    that no condition knows. ``reads`` are the numbers of
     the operators whose results it takes, ``parameter_bytes`` those of its constants in the file.
     """
 
@@ -65,6 +75,8 @@ class ExplainRow(Row):
     advice: str
     source: str
     doubts: tuple[str, ...]
+    basis: Basis | None
+    evidence: str
     reads: tuple[int, ...]
     parameter_bytes: int
 
@@ -134,7 +146,8 @@ def explained(asked: Explaining) -> Report[ExplainRow]:
 
     The figures are ``basis`` (``compiled file`` or ``prediction``), ``operators`` by place,
     ``pieces`` (:class:`Piece`), ``cache_bytes``, ``advice``, ``host``, and with both files
-    ``agreement``, how many operators are where the conditions place them.
+    ``agreement``, how many operators are where the conditions place them. A prediction also has
+    ``certainty``, the number of operators by :class:`Basis`, and what is ``not_covered``.
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
@@ -171,8 +184,9 @@ def explained(asked: Explaining) -> Report[ExplainRow]:
             for number, bound in enumerate(_bound(file, shell, asked.companions))
         ]
     rows = tuple(map(partial(_row, graph), graph.nodes, places, predictions))
-    situation = Situation(graph.nodes, places, predictions, found, graph.graphs)
     basis = PREDICTED if shell_source is None else COMPILED
+    predicted = basis == PREDICTED
+    situation = Situation(graph.nodes, places, predictions, found, graph.graphs, predicted)
     return Report(
         command="explain",
         file=name_of(source),
@@ -188,6 +202,7 @@ def explained(asked: Explaining) -> Report[ExplainRow]:
             "chip": description.name,
             "host": link.name if link else NO_HOST,
             "advice": advice(situation),
+            **_certainty(rows, basis),
             "assumptions": grading.merged(
                 piece.timed.assumed for piece in found if piece.timed is not None
             ),
@@ -287,9 +302,36 @@ def _row(graph: Graph, node: Node, place: Place, prediction: Prediction) -> Expl
         advice=change,
         source=source,
         doubts=tuple(each.text for each in prediction.doubts),
+        **_known(node, prediction, place),
         reads=tuple(dict.fromkeys(maker.index for maker in makers if maker is not None)),
         parameter_bytes=node.parameter_bytes,
     )
+
+
+def _certainty(rows: Sequence[ExplainRow], basis: str) -> dict[str, Any]:
+    """Of a prediction: how many operators are known by what, and what no condition examines."""
+    if basis != PREDICTED:
+        return {}
+    known = Counter(row.basis.value for row in rows if row.basis is not None)
+    counts = {each.value: known[each.value] for each in Basis if known[each.value]}
+    return {"certainty": counts, "not_covered": NOT_COVERED}
+
+
+def _known(node: Node, prediction: Prediction, place: Place) -> dict[str, Any]:
+    """How the place of an operator is known where the conditions alone place it.
+
+    A doubt counts as the least that is known: what it asks is not confirmed.
+    """
+    if place is Place.UNKNOWN or is_piece(node) or prediction.behind is not None:
+        return {"basis": None, "evidence": ""}
+    if place is Place.CPU:
+        first = prediction.objections[0].condition if prediction.objections else None
+        return {"basis": first and first.basis, "evidence": first.source if first else ""}
+    if prediction.doubts:
+        return {"basis": Basis.NOT_CONFIRMED, "evidence": prediction.doubts[0].condition.source}
+    if node.name not in EVIDENCE:
+        return {"basis": None, "evidence": ""}
+    return {"basis": basis_of(node.name), "evidence": told_of(node.name)}
 
 
 def _agreement(

@@ -212,9 +212,16 @@ def result_bytes(node: Node) -> int:
     return max((each.bytes for each in node.outputs), default=0)
 
 
-def data_bytes(node: Node) -> int:
-    """Bytes of the largest input that is no constant."""
-    return max((each.bytes for each in node.data), default=0)
+def averaged(node: Node) -> int:
+    """Elements of which each element of a result is the mean."""
+    if not node.data or not node.outputs:
+        return 0
+    return node.data[0].elements // max(node.outputs[0].elements, 1)
+
+
+def largest_bytes(node: Node) -> int:
+    """Bytes of the largest of the inputs that are no constants, and of the results."""
+    return max((each.bytes for each in (*node.data, *node.outputs)), default=0)
 
 
 def single_pixel(node: Node) -> bool:

@@ -30,6 +30,7 @@ _OPERATORS: tuple[Column[ExplainRow], ...] = (
     Column("runs on", lambda row: row.place.value),
     Column("predicted", lambda row: "" if row.predicted is row.place else row.predicted.value),
     Column("why", lambda row: ", ".join(filter(None, (row.reason, *row.doubts)))),
+    Column("shown by", lambda row: row.evidence),
     Column("what to change", lambda row: row.advice),
     Column("the compiler's log", lambda row: "" if row.place is Place.CHIP else row.log),
     Column("parameter bytes", lambda row: row.parameter_bytes, "right"),

@@ -127,6 +127,8 @@ class Explained(_Assumed):
     chip: str
     host: str
     advice: tuple[Advice, ...]
+    certainty: NotRequired[Mapping[str, int]]
+    not_covered: NotRequired[tuple[str, ...]]
 
 
 class CompiledFigures(TypedDict):

@@ -17,7 +17,7 @@ from darwinn_formats import tflite
 from darwinn_formats.darwinn import load
 from darwinn_testbench.explain import conditions
 from darwinn_testbench.explain.conditions import OPERATOR_CONDITIONS, Seen, objections
-from darwinn_testbench.explain.evidence import EVIDENCE, SEEN
+from darwinn_testbench.explain.evidence import EVIDENCE, FILES, SEEN
 from darwinn_testbench.explain.explain import check_ends
 from darwinn_testbench.explain.graph import Graph, Node, graph_of
 from darwinn_testbench.explain.placement import Place, placed, predict
@@ -135,8 +135,11 @@ def test_the_numbers_of_the_table_are_those_that_were_seen(pairs: list[Pair]) ->
 
 
 def test_what_is_said_to_be_seen_is_on_the_chip_of_some_model(pairs: list[Pair]) -> None:
-    seen = {node.name for pair in pairs for _, node, place in pair.known if place is Place.CHIP}
+    of = [(pair.name, node) for pair in pairs for _, node, p in pair.known if p is Place.CHIP]
+    seen = {node.name for _, node in of}
     assert {name for name, sources in EVIDENCE.items() if SEEN in sources} == seen
+    assert Counter(name for _, name in {(model, node.name) for model, node in of}) == FILES
+    assert max(conditions._LARGEST.figure(node) for _, node in of) == conditions._LARGEST.on_chip
 
 
 def test_without_what_was_seen(pairs: list[Pair], monkeypatch: pytest.MonkeyPatch) -> None:

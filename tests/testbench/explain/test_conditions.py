@@ -144,7 +144,7 @@ PAIRS: dict[str, tuple[One, One, str]] = {
     "large mean": (
         One("MEAN", ((1, 256, 128, 4),), ((1, 4),), {"axes": ints(1, 2)}),
         One("MEAN", ((1, 7, 7, 1280),), ((1, 1280),), {"axes": ints(1, 2)}),
-        "mean of 131,072 bytes",
+        "means of 32,768 elements",
     ),
     "batch axis": (
         One("REDUCE_MAX", (PICTURE,), constants={"axes": ints(0)}),
@@ -290,6 +290,14 @@ def test_an_enlarged_pixel_is_a_broadcast(pixels: int, broadcast: bool) -> None:
         ),
         (One("MEAN", ((1, 8, 8, 8),), constants={"axes": ints(-1)}), "over channels?"),
         (
+            One("MEAN", ((1, 128, 128, 4),), ((1, 4),), {"axes": ints(1, 2)}),
+            "means of 16,384 elements?",
+        ),
+        (
+            One("MUL", ((1, 1024, 1024, 16),) * 2, ((1, 1024, 1024, 16),)),
+            "tensor of 16,777,216 bytes?",
+        ),
+        (
             One("PAD", (PICTURE,), constants={"sizes": ints((0, 0), (1, 1), (1, 1), (2, 2))}),
             "pads channels?",
         ),
@@ -305,6 +313,10 @@ def test_where_nothing_at_hand_says_it_there_is_a_doubt(one: One, words: str) ->
     "one",
     [
         One("MEAN", ((1, 8, 8, 6),), constants={"axes": ints(1, 2)}),
+        # Of 98,304 bytes and more: the parts of issue 461, and what public executables have.
+        One("MEAN", ((1, 64, 128, 3),), ((1, 3),), {"axes": ints(1, 2)}),
+        One("MEAN", ((1, 64, 64, 72),), ((1, 72),), {"axes": ints(1, 2)}),
+        One("MEAN", ((1, 32, 32, 480),), ((1, 1, 1, 480),), {"axes": ints(1, 2)}),
         One("PAD", (PICTURE,), constants={"sizes": ints((0, 0), (1, 1), (1, 1), (0, 0))}),
         One("SQUEEZE", ((1, 1, 1, 10),), ((1, 10),)),
         One("SQUEEZE", ((1, 1, 5, 10),), ((1, 5, 10),)),

@@ -25,6 +25,7 @@ from darwinn_testbench.compiler import (
 )
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.crossing import CACHE_BYTES, Piece
+from darwinn_testbench.explain.evidence import FILES
 from darwinn_testbench.explain.explain import ExplainRow, explain
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Report, verdict_of
@@ -46,6 +47,44 @@ def piece(report: Report[ExplainRow]) -> Piece:
     (found,) = report.figures["pieces"]
     assert isinstance(found, Piece)
     return found
+
+
+def test_a_prediction_says_how_it_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.tflite").write_bytes(BEFORE)
+    assert run_command_line(["explain", str(tmp_path / "m.tflite")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "2 by compiled files, 2 by the vendor's word, 1 by the operator that ended" in printed
+    report = explain(BEFORE)
+    assert [row.basis and row.basis.value for row in report.rows] == [
+        "the vendor's word",
+        "compiled files",
+        "compiled files",
+        "the vendor's word",
+        None,
+    ]
+    assert report.rows[1].evidence == f"{FILES['FULLY_CONNECTED']} compiled files, vendor's table"
+    for reason in report.figures["not_covered"]:
+        assert " ".join(reason.split()) in printed
+    # What a compiled file shows is not predicted.
+    assert "certainty" not in explain(BEFORE, COMPILED).figures
+
+
+def test_a_tensor_larger_than_any_that_was_seen_is_something_to_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape = (1, 1024, 1024, 16)
+    tensors = [tensor(name, shape, TensorType.INT8) for name in ("a", "b")]
+    (tmp_path / "m.tflite").write_bytes(model(tensors, [("ADD", ["a", "a"], ["b"])], ["b"]))
+    report = explain(tmp_path / "m.tflite")
+    assert places(report) == ["chip"]
+    assert report.figures["certainty"] == {"not confirmed": 1}
+    assert run_command_line(["explain", str(tmp_path / "m.tflite")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "nothing to change" not in printed
+    assert "not certain: 0 ADD (tensor of 16,777,216 bytes?)" in printed
+    assert "of 1 operator 1 not confirmed" in printed
 
 
 def test_what_a_prediction_cannot_count_is_said(
