@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 from darwinn_formats.files import Source, content_of, read_once
 from darwinn_formats.tflite import IDENTIFIER
@@ -25,6 +28,7 @@ from darwinn_testbench.report import Column, Report, counted, seconds, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.request import settings
 from darwinn_testbench.vision.answers import Answer, Box, Person, Region, Seen
+from darwinn_testbench.vision.beside import Pair, pairs_of
 from darwinn_testbench.vision.look import USUAL, PictureRow, look
 from darwinn_testbench.vision.preparation import Fit, Normalisation
 
@@ -35,6 +39,20 @@ Images = Annotated[
     list[Path], argument("IMAGE", "Pictures: PNG, JPEG, BMP, GIF, PPM, WebP; folders of them.")
 ]
 CompiledModel = Annotated[str, argument("MODEL", "Edge TPU .tflite that takes a picture.")]
+AnyModel = Annotated[
+    str,
+    argument(
+        "MODEL", "Edge TPU .tflite that takes a picture; or a model before compilation, in LiteRT."
+    ),
+]
+Reference = Annotated[
+    str | None,
+    option(
+        "--reference -r MODEL",
+        "The model before compilation: it is asked about the same pictures in LiteRT, and its "
+        "answers are shown beside the chip's.",
+    ),
+]
 LabelFile = Annotated[
     Path | None,
     option(
@@ -78,6 +96,9 @@ Most = Annotated[
     int, option("--top K", "Greatest number of answers for a picture.", min=1, max=100_000)
 ]
 
+COMPARED = ("classify", "detect", "segment")
+"""Commands that can show the answers of a reference beside the chip's."""
+
 _HELP = """The simulated chip runs the compiled part of the model; LiteRT runs the operators on
 the CPU. Pictures are prepared as in pycoral; --fit, --mean and --std change that.
 """
@@ -89,7 +110,8 @@ def command_of(task: str) -> Callable[..., None]:
 
     def command(
         images: Images,
-        model: CompiledModel,
+        model: AnyModel,
+        reference: Reference = None,
         labels: LabelFile = None,
         output: Output = None,
         fit: FitOption = None,
@@ -127,6 +149,7 @@ def command_of(task: str) -> Callable[..., None]:
                 threshold=threshold,
                 companions=companions,
                 then=then or (),
+                reference=None if reference is None else options.source_of(reference),
                 fit=fit,
                 normalisation=normalisation,
                 strict=strict,
@@ -135,9 +158,17 @@ def command_of(task: str) -> Callable[..., None]:
                 finished=write,
             )
         shown = f"{output} shows it" if output else "--output PATH draws it into the picture"
+        if any(row.agreement is not None and row.agreement.differs for row in report.rows):
+            checks = f"darwinn verify {quote(model)} --reference {quote(str(reference))}"
+            shown = f"{checks} says whether the chip is right; {shown}"
         finish(report, file=model, as_json=json, body=_body, next_step=shown)
 
-    command.__doc__ = f"{SUMMARIES[task]}\n\n{_HELP}"
+    changed: Any = command
+    changed.__doc__ = f"{SUMMARIES[task]}\n\n{_HELP}"
+    if task not in COMPARED:
+        own = inspect.signature(command, eval_str=True)
+        kept = [each for each in own.parameters.values() if each.name != "reference"]
+        changed.__signature__ = own.replace(parameters=kept)
     return command
 
 
@@ -183,23 +214,56 @@ def _none_of(targets: Mapping[str, Path], images: Sequence[Path]) -> Mapping[str
     return targets
 
 
+@dataclass(frozen=True)
+class _Line:
+    """An answer about a picture, of the chip, the reference, or both."""
+
+    row: PictureRow
+    number: int
+    pair: Pair
+
+    @property
+    def answer(self) -> Answer:
+        """The chip's, or the reference's alone."""
+        found = self.pair.chip or self.pair.reference
+        assert found is not None
+        return found
+
+
+_COLUMNS: tuple[Column[_Line], ...] = (
+    Column("picture", lambda line: Path(line.row.name).name, may_shrink=True),
+    Column("#", lambda line: line.number if line.pair.chip else None, "right"),
+    Column("class", lambda line: line.answer.number, "right"),
+    Column("label", lambda line: line.answer.label, may_shrink=True),
+    Column("score", lambda line: _score(line.pair.chip), "right"),
+    Column("reference", lambda line: _score(line.pair.reference), "right"),
+    Column("overlap", lambda line: _percent(line.pair.overlap), "right"),
+    Column("where", lambda line: _where(line.answer)),
+    Column("s", lambda line: seconds(line.row.seconds), "right"),
+)
+
+
+def _score(answer: Answer | None) -> str:
+    return "" if answer is None else f"{answer.score:.3f}"
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
 def _body(report: Report[PictureRow]) -> Sequence[RenderableType]:
-    lines = [(row, number, each) for row in report.rows for number, each in enumerate(row.answers)]
-    columns: tuple[Column[tuple[PictureRow, int, Answer]], ...] = (
-        Column("picture", lambda line: Path(line[0].name).name, may_shrink=True),
-        Column("#", lambda line: line[1] + 1, "right"),
-        Column("class", lambda line: line[2].number, "right"),
-        Column("label", lambda line: line[2].label, may_shrink=True),
-        Column("score", lambda line: f"{line[2].score:.3f}", "right"),
-        Column("where", lambda line: _where(line[2])),
-        Column("s", lambda line: seconds(line[0].seconds), "right"),
-    )
-    if not any(_where(answer) for _, _, answer in lines):
-        columns = tuple(column for column in columns if column.heading != "where")
+    lines = [
+        _Line(row, number, pair)
+        for row in report.rows
+        for number, pair in enumerate(pairs_of(Seen(row.answers), Seen(row.reference)), 1)
+    ]
+    columns = [each for each in _COLUMNS if any(each.cell(line) != "" for line in lines)]
     without = [f"{row.name}: {row.message or 'nothing'}" for row in report.rows if not row.answers]
+    beside = [f"{Path(row.name).name}: {row.agreement}" for row in report.rows if row.agreement]
     tables = [table(columns, lines)] if lines else []
     doubts = [wrapped(f"warning: {each}") for each in report.figures["warnings"]]
-    return [*tables, *without, *cpu_line(report.figures), *doubts]
+    compared = map(wrapped, beside)
+    return [*tables, *without, *compared, *cpu_line(report.figures), *doubts]
 
 
 def _where(answer: Answer) -> str:

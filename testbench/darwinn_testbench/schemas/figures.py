@@ -267,6 +267,7 @@ class Looked(_Assumed, _OnCpu):
     pictures: int
     input: str
     fit: str
+    reference: NotRequired[str]
     warnings: list[str]
     seconds: float
 

@@ -81,10 +81,14 @@ class Person(Answer):
 
 @dataclass(frozen=True)
 class Seen:
-    """The answers of a picture, the surest first; ``classes`` is the class of each pixel of it."""
+    """The answers of a picture, the surest first; ``classes`` is the class of each pixel of it.
+
+    ``beside`` is what a reference sees in the same picture, if there is one.
+    """
 
     answers: tuple[Answer, ...]
     classes: NDArray[np.int64] | None = None
+    beside: Seen | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.vision.answers import KEYPOINTS, Answer, Box, Person, Region, Seen
+from darwinn_testbench.vision.beside import agreement_of
 
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".bmp": "BMP", ".webp": "WEBP"}
 _SHARE = 0.55
@@ -34,8 +36,53 @@ _JOINTS = (
 )
 
 
+_STRIP = 1.6
+"""Height of a strip with words, in letters."""
+_DIFFERENT = (230, 0, 60)
+"""Pixels to which two models give different classes."""
+
+
 def annotated(image: Image.Image, seen: Seen) -> Image.Image:
-    """The picture with boxes, regions, people, or a list of classes drawn into it."""
+    """The picture with boxes, regions, people, or a list of classes drawn into it.
+
+    With a reference beside, one picture of both: the chip's, the reference's, of maps also the
+    pixels that differ, and a line that says how far they agree.
+    """
+    beside = seen.beside
+    if beside is None:
+        return _drawn(image, seen)
+    panels = {"chip": _drawn(image, seen), "reference": _drawn(image, beside)}
+    one, other = seen.classes, beside.classes
+    if one is not None and other is not None and one.shape == other.shape:
+        panels["different"] = _marked(image.convert("RGB"), one != other)
+    return _side_by_side(panels, str(agreement_of(seen, beside)))
+
+
+def _side_by_side(panels: Mapping[str, Image.Image], text: str) -> Image.Image:
+    """Pictures of one size under their names, and a line below all."""
+    width, height = next(iter(panels.values())).size
+    size = max(10, min(width, height) // 28)
+    strip = round(_STRIP * size)
+    font = ImageFont.load_default(size)
+    lines = textwrap.wrap(text, max(len(panels) * width * 2 // size, 10))
+    whole = Image.new("RGB", (len(panels) * width, height + strip * (1 + len(lines))), "white")
+    pen = ImageDraw.Draw(whole)
+    for place, (name, panel) in enumerate(panels.items()):
+        pen.text((place * width + 4, 2), name, font=font, fill="black")
+        whole.paste(panel, (place * width, strip))
+    for number, line in enumerate(lines, 1):
+        pen.text((4, height + strip * number + 2), line, font=font, fill="black")
+    return whole
+
+
+def _marked(image: Image.Image, places: NDArray[np.bool_]) -> Image.Image:
+    """The picture with some pixels of a map in one colour."""
+    mask = Image.fromarray(np.where(places, 255, 0).astype(np.uint8))
+    mask = mask.resize(image.size, Image.Resampling.NEAREST)
+    return Image.composite(Image.new("RGB", image.size, _DIFFERENT), image, mask)
+
+
+def _drawn(image: Image.Image, seen: Seen) -> Image.Image:
     drawn = image.convert("RGB")
     if seen.classes is not None:
         drawn = _coloured(drawn, seen.classes)

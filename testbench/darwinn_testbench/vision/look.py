@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from darwinn_formats.files import Source, read_once
+from darwinn_formats import tflite
+from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
+from darwinn_formats.files import Source, content_of, errors_name, name_of, read_once
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa import grading
 
 from darwinn_testbench.chip.images import open_image, picture_shape
 from darwinn_testbench.chip.inputs import TensorPort
-from darwinn_testbench.chip.pipeline import Pipeline
-from darwinn_testbench.chip.whole import cpu_figures, open_segment
+from darwinn_testbench.chip.pipeline import Pipeline, Segment
+from darwinn_testbench.chip.whole import cpu_figures, open_segment, open_uncompiled
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, counted, one_line, verdict_of
 from darwinn_testbench.report.progress import ProgressCallback, silent
@@ -29,6 +31,7 @@ from darwinn_testbench.vision.answers import (
     Region,
     Seen,
 )
+from darwinn_testbench.vision.beside import Agreement, agreement_of
 from darwinn_testbench.vision.labels import Labels, labels_of, misfit, nameless
 from darwinn_testbench.vision.preparation import Fit, Normalisation, image_port, prepare
 from darwinn_testbench.vision.shapes import KEYPOINT_NUMBERS, class_count, instead_of
@@ -62,18 +65,25 @@ _EXTRA = {"detect": 0, "pose": KEYPOINT_NUMBERS}
 """Numbers of a YOLO's boxes behind their classes, by the commands that know such heads."""
 
 
+_COMPARED = {"json": lambda row: row.agreement is not None}
+"""Metadata of fields that only rows with a reference have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PictureRow(Row):
     """A picture and what the model answers, the surest first.
 
     ``width`` and ``height`` are its pixels; ``seconds`` are those of the inference on this machine.
-    All are 0 of a file that cannot be read, and ``message`` says why.
+    All are 0 of a file that cannot be read, and ``message`` says why. With a reference,
+    ``reference`` is what that answers, and ``agreement`` how far both agree.
     """
 
     width: int
     height: int
     seconds: float
     answers: tuple[Answer | Box | Person | Region, ...]
+    reference: tuple[Answer | Box | Person | Region, ...] = field(default=(), metadata=_COMPARED)
+    agreement: Agreement | None = field(default=None, metadata=_COMPARED)
 
     spread = "answers"
 
@@ -81,6 +91,20 @@ class PictureRow(Row):
     def duration(self) -> float:
         """Seconds of the inference."""
         return self.seconds
+
+
+def _row(path: Path, image: Image.Image, seen: Seen, seconds: float) -> PictureRow:
+    beside = seen.beside
+    return PictureRow(
+        name=str(path),
+        verdict=Verdict.PASS,
+        width=image.width,
+        height=image.height,
+        seconds=seconds,
+        answers=seen.answers,
+        reference=() if beside is None else beside.answers,
+        agreement=None if beside is None else agreement_of(seen, beside),
+    )
 
 
 def _unreadable(path: Path, error: Exception) -> PictureRow:
@@ -116,6 +140,63 @@ def _question(task: str, labels: Labels, most: int | None, threshold: float | No
 Finished = Callable[[PictureRow, "Image.Image", Seen], object]
 
 
+class _Asked:
+    """A model that is asked about pictures, and how these are prepared for it."""
+
+    def __init__(
+        self,
+        task: str,
+        segments: Sequence[Segment],
+        question: Question,
+        fit: Fit,
+        normalisation: Normalisation | None,
+    ) -> None:
+        self.task, self.question, self.fit = task, question, fit
+        self.pipeline = Pipeline(segments)
+        self.port = image_port(segments[0].ports, segments[0].file)
+        shape = picture_shape(self.port.shape)
+        assert shape is not None
+        self.channels, self.size = shape[2], (shape[1], shape[0])
+        is_yolo = _is_yolo(task, self.pipeline.ports, shape)
+        self.normalisation = _NONE_TO_ONE if normalisation is None and is_yolo else normalisation
+
+    @property
+    def classes(self) -> int | None:
+        """How many classes the model tells apart, if its shapes say it."""
+        return class_count(self.task, [each.shape for each in self.pipeline.ports], self.size)
+
+    def ask(self, path: Path, image: Image.Image) -> tuple[Seen, float, float]:
+        """What is seen in a picture; seconds of the inference, and of the host's part of it.
+
+        Raises:
+            InputError: the model gives something else than what is asked for.
+            SimulationError: the chip's program fails.
+        """
+        if len(image.getbands()) != self.channels:
+            image = open_image(path, self.channels)
+        tensor, placement = prepare(image, self.port, self.fit, self.normalisation)
+        done = self.pipeline.infer({self.port.name: tensor})
+        values = self.pipeline.results(done)
+        outputs = [(each, values[each.name]) for each in self.pipeline.ports]
+        try:
+            seen = LOOKS[self.task](outputs, placement, self.question)
+        except InputError as error:
+            instead = instead_of(self.task, self.pipeline.ports, self.size)
+            raise InputError(f"{self.pipeline.segments[-1].file}: {error}{instead}") from None
+        return seen, sum(each.seconds for each in done), sum(each.cpu_seconds for each in done)
+
+
+def _opened(source: Source, companions: Sequence[Source], options: Mapping[str, Any]) -> Segment:
+    """A compiled model ready to run; one before compilation is all on the CPU."""
+    data = content_of(source)
+    if data[4:8] == tflite.IDENTIFIER and not companions:
+        with errors_name(source):
+            codes = tflite.load(data).operator_codes
+        if not any(code.custom_code == CUSTOM_OPERATOR for code in codes):
+            return open_uncompiled(source)
+    return open_segment(source, companions, **options)
+
+
 def look(
     task: str,
     images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -126,6 +207,7 @@ def look(
     threshold: float | None = None,
     companions: Sequence[Source] = (),
     then: Sequence[Source] = (),
+    reference: Source | None = None,
     fit: Fit | None = None,
     normalisation: Normalisation | None = None,
     strict: bool = False,
@@ -138,12 +220,13 @@ def look(
     Args:
         task: ``classify``, ``detect``, ``segment`` or ``pose``: what its outputs are taken for.
         images: the pictures' files, or one of them.
-        source: the compiled model.
+        source: the compiled model, or one before compilation, which LiteRT runs.
         labels: names of the classes, or a file of them; by default what the model has itself.
         most: answers for a picture, at most.
         threshold: least score of an answer. Both are by default those of the command.
         companions: files compiled together with it.
         then: further segments of a pipeline, each on a chip of its own.
+        reference: the model before compilation, which is asked about the same pictures in LiteRT.
         fit: how a picture comes to the size of the input; by default as pycoral does it.
         normalisation: of pixels; by default what the model's quantisation stands for.
         strict: reading memory of the chip that nothing has written is a fault.
@@ -162,15 +245,14 @@ def look(
     question = _question(task, labels_of(labels, [source, *then][-1]), most, threshold)
     fit = fit or USUAL[task].fit
     options: dict[str, Any] = {"strict": strict, "assumptions": assumptions}
-    segment = open_segment(source, companions, **options)
-    pipeline = Pipeline([segment, *(open_segment(each, **options) for each in then)])
-    port = image_port(segment.ports, segment.file)
-    shape = picture_shape(port.shape)
-    assert shape is not None
-    if normalisation is None and _is_yolo(task, pipeline.ports, shape):
-        normalisation = _NONE_TO_ONE
-    size = shape[1], shape[0]
-    classes = class_count(task, [each.shape for each in pipeline.ports], size)
+    segments = [_opened(source, companions, options)]
+    segments += [open_segment(each, **options) for each in then]
+    asked = _Asked(task, segments, question, fit, normalisation)
+    other = None
+    if reference is not None:
+        opened = open_uncompiled(read_once(reference))
+        other = _Asked(task, [opened], question, fit, normalisation)
+    pipeline, port, segment = asked.pipeline, asked.port, segments[0]
     rows: list[PictureRow] = []
     cpu_seconds = 0.0
     fault: SimulationError | None = None
@@ -178,36 +260,23 @@ def look(
     for number, path in enumerate(pictures):
         progress(str(path), number, len(pictures))
         try:
-            image = open_image(path, shape[2])
+            image = open_image(path, asked.channels)
         except (InputError, OSError) as error:
             rows.append(_unreadable(path, error))
             continue
-        tensor, placement = prepare(image, port, fit, normalisation)
         try:
-            done = pipeline.infer({port.name: tensor})
+            seen, seconds, on_cpu = asked.ask(path, image)
         except SimulationError as error:
             fault = error
             break
-        cpu_seconds += sum(each.cpu_seconds for each in done)
-        values = pipeline.results(done)
-        outputs = [(each, values[each.name]) for each in pipeline.ports]
-        try:
-            seen = LOOKS[task](outputs, placement, question)
-        except InputError as error:
-            instead = instead_of(task, pipeline.ports, size)
-            raise InputError(f"{pipeline.segments[-1].file}: {error}{instead}") from None
-        row = PictureRow(
-            name=str(path),
-            verdict=Verdict.PASS,
-            width=image.width,
-            height=image.height,
-            seconds=sum(each.seconds for each in done),
-            answers=seen.answers,
-        )
+        cpu_seconds += on_cpu
+        if other is not None:
+            seen = replace(seen, beside=other.ask(path, image)[0])
+        row = _row(path, image, seen, seconds)
         rows.append(row)
         finished(row, image, seen)
     numbers = {answer.number for row in rows for answer in row.answers}
-    doubts = misfit(question.labels, classes) or nameless(question.labels, numbers)
+    doubts = misfit(question.labels, asked.classes) or nameless(question.labels, numbers)
     figures: dict[str, Any] = {
         "pictures": len(pictures),
         "input": str(port),
@@ -221,6 +290,11 @@ def look(
     read = [row for row in rows if row.verdict is Verdict.PASS]
     answers = sum(len(row.answers) for row in read)
     text = f"{counted(answers, 'answer')} for {counted(len(read), 'picture')}"
+    compared = [row.agreement for row in read if row.agreement is not None]
+    if compared:
+        alike = sum(not each.differs for each in compared)
+        text += f"; the reference answers the same for {alike:,} of {len(compared):,}"
+        figures["reference"] = name_of(reference) if reference is not None else ""
     return Report(
         command=task,
         file=segment.file,

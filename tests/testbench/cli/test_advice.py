@@ -32,7 +32,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("classify cat.bmp", "cat.bmp looks like a picture: give IMAGE... MODEL"),
         ("detect m_edgetpu.tflite", "pictures first, the MODEL last"),
         ("classify m_edgetpu.tflite cat.bmp", "cat.bmp: not a model but a picture"),
-        ("classify cat.bmp m.tflite", "darwinn explain"),
         ("cycles m.tflite", "edgetpu_compiler compiles it"),
         ("view m.tflite", "edgetpu_compiler compiles it"),
         ("view m.tflite bad.tflite", "bad.tflite"),

@@ -41,11 +41,13 @@ from darwinn_testbench.survey.field_values import FieldValues
 from darwinn_testbench.survey.plan import LeftOut
 from darwinn_testbench.survey.task import SurveyRow
 from darwinn_testbench.vision.answers import Answer, Box, Keypoint, Person, Region
+from darwinn_testbench.vision.beside import Agreement
 from darwinn_testbench.vision.look import PictureRow
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 PRINTED = (
     AccuracyRow,
+    Agreement,
     CyclesRow,
     AspectFigures,
     DifferenceRow,

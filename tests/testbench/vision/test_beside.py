@@ -1,0 +1,155 @@
+"""The answers of a model before compilation beside the chip's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from darwinn_testbench.cli import commands
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler import sample
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.vision.answers import Answer, Box, Region, Seen
+from darwinn_testbench.vision.beside import agreement_of, overlap, pairs_of
+from darwinn_testbench.vision.look import look
+from hypothesis import given
+from hypothesis import strategies as st
+from picture_models import colour_picture
+
+pytest.importorskip("PIL", reason="pictures are an extra")
+SIDES = st.integers(-20, 20)
+
+
+def box(number: int, score: float, *edges: int) -> Box:
+    return Box(str(number), number, score, *edges)
+
+
+@given(st.tuples(SIDES, SIDES, SIDES, SIDES), st.tuples(SIDES, SIDES, SIDES, SIDES))
+def test_an_overlap_is_that_of_the_pixels(
+    one: tuple[int, int, int, int], other: tuple[int, int, int, int]
+) -> None:
+    """Counted pixel by pixel."""
+    masks = []
+    for left, top, right, bottom in (one, other):
+        mask = np.zeros((40, 40), bool)
+        if right > left and bottom > top:
+            mask[top + 20 : bottom + 20, left + 20 : right + 20] = True
+        masks.append(mask)
+    together = int((masks[0] | masks[1]).sum())
+    found = overlap(box(0, 1, *one), box(0, 1, *other))
+    if together:
+        assert found == pytest.approx((masks[0] & masks[1]).sum() / together)
+    else:
+        assert found == float(one == other)
+
+
+def test_boxes_are_the_same_where_class_and_place_are() -> None:
+    chip = Seen((box(1, 0.9, 0, 0, 10, 10), box(2, 0.8, 0, 0, 10, 10), box(1, 0.7, 50, 50, 60, 60)))
+    others = Seen((box(1, 0.85, 50, 50, 60, 58), box(1, 0.6, 0, 0, 10, 9), box(3, 0.5, 0, 0, 9, 9)))
+    pairs = pairs_of(chip, others)
+    assert [(each.chip, each.reference) for each in pairs] == [
+        (chip.answers[0], others.answers[1]),
+        (chip.answers[1], None),
+        (chip.answers[2], others.answers[0]),
+        (None, others.answers[2]),
+    ]
+    found = agreement_of(chip, others)
+    assert (found.same, found.only_chip, found.only_reference) == (2, 1, 1)
+    assert found.score_difference == pytest.approx(0.3)
+    assert found.overlap == pytest.approx(0.8)
+    assert found.differs
+    assert str(found) == (
+        "2 answers of both, scores within 0.3000, boxes overlap by 80.0 % or more, "
+        "1 of the chip alone, 1 of the reference alone"
+    )
+
+
+def test_maps_are_compared_pixel_by_pixel() -> None:
+    zeros = np.zeros((4, 5), np.int64)
+    one = zeros.copy()
+    one[0, 0] = 1
+    answers = (Region("0", 0, 0.95, 19),)
+    found = agreement_of(Seen(answers, zeros), Seen(answers, one))
+    assert (found.pixels, found.differs) == (0.95, True)
+    assert not agreement_of(Seen(answers, zeros), Seen(answers, zeros)).differs
+    assert agreement_of(Seen(answers, zeros), Seen(answers, zeros[:2])).pixels is None
+    assert agreement_of(Seen((Answer("a", 0, 1.0),)), Seen(())).score_difference is None
+
+
+def test_the_picture_shows_both_and_what_differs() -> None:
+    from darwinn_testbench.vision.drawing import annotated
+    from PIL import Image
+
+    image = Image.new("RGB", (120, 90), "white")
+    zeros = np.zeros((9, 12), np.int64)
+    ones = zeros.copy()
+    ones[4:, :] = 1
+    alone = Seen((Region("0", 0, 1.0, 108),), zeros)
+    both = Seen(alone.answers, zeros, beside=Seen((Region("1", 1, 0.5, 54),), ones))
+    assert annotated(image, alone).size == (120, 90)
+    drawn = annotated(image, both)
+    assert drawn.width == 3 * 120
+    assert drawn.height > 90
+    different = np.asarray(drawn)[:, 240:]
+    red = (different == (230, 0, 60)).all(axis=-1)
+    assert red.sum() == 5 * 10 * 120
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("ai_edge_litert", reason="LiteRT is missing")
+    folder = tmp_path_factory.mktemp("beside")
+    sample(folder)
+    colour_picture(1, seed=1).save(folder / "photo.png")
+    return folder
+
+
+def test_a_reference_is_asked_about_the_same_pictures(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, plain = str(folder / "classifier_edgetpu.tflite"), str(folder / "classifier.tflite")
+    words = ["classify", str(folder / "photo.png"), model, "--reference", plain]
+    assert run_command_line([*words, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (row,) = printed["rows"]
+    assert printed["reference"] == plain
+    assert row["agreement"]["same"] == len(row["answers"]) == len(row["reference"])
+    assert row["agreement"]["only_chip"] == row["agreement"]["only_reference"] == 0
+    target = folder / "both.png"
+    assert run_command_line([*words, "--output", str(target)]) == 0
+    assert "photo.png: 3 answers of both, scores within" in capsys.readouterr().out
+    assert target.exists()
+
+
+def test_a_model_before_compilation_answers_alone(folder: Path) -> None:
+    picture, plain = folder / "photo.png", folder / "classifier.tflite"
+    both = look("classify", picture, folder / "classifier_edgetpu.tflite", reference=plain)
+    alone = look("classify", picture, plain)
+    assert alone.rows[0].answers == both.rows[0].reference
+    assert alone.rows[0].agreement is None
+    with pytest.raises(InputError, match="is compiled for the Edge TPU"):
+        look("classify", picture, plain, reference=folder / "classifier_edgetpu.tflite")
+
+
+def test_what_a_reference_does_not_answer_is_seen(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With one answer of each, another network's is another one."""
+    model, plain = str(folder / "classifier_edgetpu.tflite"), folder / "classifier.tflite"
+    colour_picture(0, seed=1).save(folder / "red.png")
+    colour_picture(2, seed=1).save(folder / "blue.png")
+    (red,) = look("classify", folder / "red.png", plain, most=1).rows
+    (blue,) = look("classify", folder / "blue.png", model, most=1).rows
+    found = agreement_of(Seen(blue.answers), Seen(red.answers))
+    assert (found.same, found.only_chip, found.only_reference) == (0, 1, 1)
+
+
+def test_pose_has_no_reference() -> None:
+    having = {
+        name
+        for name in ("classify", "detect", "segment", "pose")
+        if any("--reference" in each.opts for each in commands.load(name).params)
+    }
+    assert having == {"classify", "detect", "segment"}
