@@ -92,9 +92,28 @@ def time_sections(report: Report[ProfileRow]) -> Iterator[Section]:
     if found.profiled.network is not None:
         text = "Products of all multipliers, those that meet zeros of padding included."
         yield Section("Roofline", text, [_roofline(report)])
+    yield from _tables_of_time(report)
+
+
+def _tables_of_time(report: Report[ProfileRow]) -> Iterator[Section]:
+    found: ProfileFigures = report.figures["profile"]
     columns = layer_columns(report.rows)
     yield Section("Layers", LAYER_NOTE, [table_of(columns, report.rows, key=key_of)])
     yield Section("Units", parts=[table_of(UNIT_COLUMNS, found.units)])
+
+
+def tables(report: Report[ProfileRow]) -> Iterator[Section]:
+    """The sections that are tables alone, for a notebook."""
+    found: ProfileFigures = report.figures["profile"]
+    yield summary(found)
+    yield from _tables_of_time(report)
+    yield _bytes_moved(found)
+
+
+def _bytes_moved(found: ProfileFigures) -> Section:
+    return Section(
+        "Bytes moved", parts=[table_of(MEMORY_COLUMNS, list(found.memory_bytes.items()))]
+    )
 
 
 def _roofline(report: Report[ProfileRow]) -> Chart:
@@ -117,4 +136,4 @@ def memory_sections(report: Report[ProfileRow]) -> Iterator[Section]:
     yield Section("Memory", parts=[figures.memory_map(places), table])
     text = "Of the tile that needs the most; the line is all there is."
     yield Section("Narrow memory in use", text, [figures.memory_in_use(profiled.timing)])
-    yield Section("Bytes moved", parts=[table_of(MEMORY_COLUMNS, list(found.memory_bytes.items()))])
+    yield _bytes_moved(found)

@@ -91,6 +91,7 @@ class ProfileRow(Row):
     operator: str = field(default="", metadata=NAMED)
     tensor: str = field(default="", metadata=NAMED)
 
+    page = "darwinn_testbench.profile.page:tables"
     drawn = ("cycles",)
     unit = "cycles, by what the tensor units did"
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
+from importlib import import_module
 from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, ClassVar, Generic, TypeVar
@@ -26,6 +27,7 @@ from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.report.shortened import shortened
 from darwinn_testbench.report.spreadsheet import Line, columns_of, csv_of, flat
+from darwinn_testbench.report.tables import cell_text
 from darwinn_testbench.report.verdict import MEANINGS, UNJUDGED, Verdict, worst
 
 
@@ -72,6 +74,10 @@ class Row:
     def tables(cls, figures: Mapping[str, Any]) -> Mapping[str, Sequence[Any]]:
         """Dataclasses among a report's figures that a notebook shows before the rows, by title."""
         return {}
+
+    page: ClassVar[str] = ""
+    """What makes the sections of the report's page whose tables a notebook shows, as
+    ``module:function``; without one it shows the fields of the rows."""
 
     spread: ClassVar[str] = ""
     """A field whose items, dataclasses, are what a spreadsheet has lines for."""
@@ -191,14 +197,15 @@ class Report(Generic[RowKind]):
     def _repr_html_(self) -> str:
         """For notebooks: the verdict and the rows, of their fields those that a cell can show."""
         title = f"{self.verdict.value}  {self.file}: {shortened(self.headline, 400)}"
+        if self.rows and self.rows[0].page:
+            return "".join([_heading(title), self._figure(), *_of_page(self, self.rows[0].page)])
         rows = sorted(self.rows, key=attrgetter("rank"))
         before = type(rows[0]).tables(self.figures) if rows else {}
         tables = [
             f"<p>{escape(each)}</p>{_table(items)}" for each, items in before.items() if items
         ]
         tables.append(_table(rows, rows[0].listed if rows else ()))
-        head = f"<p><strong>{escape(readable(title))}</strong></p>"
-        return "".join([head, self._figure(), *tables])
+        return "".join([_heading(title), self._figure(), *tables])
 
     def _figure(self) -> str:
         """Bars of the rows, and their arrays: SVG."""
@@ -246,14 +253,36 @@ class Report(Generic[RowKind]):
         return pandas.DataFrame(lines, columns=columns_of(lines))
 
 
+def _heading(title: str) -> str:
+    return f"<p><strong>{escape(readable(title))}</strong></p>"
+
+
+def _of_page(report: Report[Any], maker: str) -> Iterator[str]:
+    """The tables of a page's sections, each under its title."""
+    # By its name: pages stand above reports, and no other report should wait for them.
+    module, _, name = maker.partition(":")
+    for section in getattr(import_module(module), name)(report):
+        for part in section.parts:
+            cells = ([_text(cell) for cell in row] for row in part.rows[:_MOST_ROWS])
+            yield f"<p>{escape(readable(section.title))}</p>"
+            yield table_of(cells, part.headings) + _more(len(part.rows) - _MOST_ROWS)
+
+
+def _text(cell: Any) -> str:
+    return shortened(cell_text(getattr(cell, "value", cell)), _MOST_SENTENCE)
+
+
+def _more(left_out: int) -> str:
+    return f"<p>and {left_out:,} rows more: .rows has all</p>" if left_out > 0 else ""
+
+
 def _table(rows: Sequence[Any], listed: Sequence[str] = ()) -> str:
     """Rows of a notebook, without fields that are empty in all of them."""
     shown = rows[:_MOST_ROWS]
     fields = listed or _shown_fields(shown)
     names = [name for name in fields if any(_cell(row, name) for row in shown)]
-    left_out = len(rows) - len(shown)
-    more = f"<p>and {left_out:,} rows more: .rows has all</p>" if left_out else ""
-    return table_of(([_cell(row, name) for name in names] for row in shown), names) + more
+    cells = ([_cell(row, name) for name in names] for row in shown)
+    return table_of(cells, names) + _more(len(rows) - len(shown))
 
 
 def _shown_fields(rows: Sequence[Any]) -> list[str]:

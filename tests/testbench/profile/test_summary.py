@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,12 @@ from darwinn_sim import chip
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import compile_network, random_convolution, random_dense
 from darwinn_testbench.layers.view import view_layers
+from darwinn_testbench.pages import Table
+from darwinn_testbench.profile.page import tables
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow, profile
 from darwinn_testbench.profile.summary import summary_lines
 from darwinn_testbench.report import Report
+from darwinn_testbench.report.tables import cell_text
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +74,20 @@ def test_parts_of_a_row_are_its_cycles(report: Report[ProfileRow]) -> None:
     drawn = report._repr_html_()
     assert f">{report.rows[0].cycles:,}<" in drawn
     assert "of all tiles" not in drawn
+
+
+def test_a_notebook_has_the_tables_of_the_page(report: Report[ProfileRow]) -> None:
+    """Each cell as the page has it, in its units."""
+    made = report._repr_html_()
+    for section in tables(report):
+        assert f"<p>{section.title}</p>" in made
+        for part in section.parts:
+            assert isinstance(part, Table)
+            heads = "".join(f"<th>{each}</th>" for each in part.headings)
+            assert heads in made
+            for row in part.rows:
+                cells = (escape(cell_text(cell)) for cell in row)
+                assert "".join(f"<td>{each}</td>" for each in cells) in made
 
 
 def shown(printed: str) -> list[int]:
