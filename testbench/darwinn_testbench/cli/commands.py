@@ -111,7 +111,7 @@ class _Command(TyperCommand):
         refuse_two_on_stdout(self.params, ctx.params)
         refuse_replacing(self.params, ctx.params)
         try:
-            with taken(ctx.meta[_BY_PROJECT]):
+            with taken(*ctx.meta[_BY_PROJECT]):
                 return super().invoke(ctx)
         except KeyboardInterrupt as interruption:
             # The library makes a code of it without a word.
@@ -135,7 +135,9 @@ class _Command(TyperCommand):
         usual = {each.name: each.default for each in self.params}
         said = [each for each in defaults.said if _source(ctx, each) == _BY_PROJECT]
         defaults.tell(name, (each for each in said if ctx.params[each] != usual[each]))
-        ctx.meta[_BY_PROJECT] = frozenset(entries[each].setting.option for each in said)
+        options = {name: entries[name].setting.option for name in defaults.said}
+        typed = frozenset(option for name, option in options.items() if name not in said)
+        ctx.meta[_BY_PROJECT] = frozenset(options.values()) - typed, typed
         return left
 
     def get_params(self, ctx: Any) -> list[Any]:

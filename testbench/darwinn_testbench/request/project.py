@@ -40,6 +40,7 @@ class Key:
 
 
 _TAKEN: ContextVar[frozenset[str]] = ContextVar("options by a project", default=frozenset())
+_OVERRIDDEN: ContextVar[frozenset[str]] = ContextVar("options in its place", default=frozenset())
 
 
 def key_of(setting: Setting) -> str:
@@ -105,16 +106,22 @@ _WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 
 
 @contextmanager
-def taken(options: frozenset[str]) -> Iterator[None]:
+def taken(options: frozenset[str], overridden: frozenset[str] = frozenset()) -> Iterator[None]:
     """Let requests know which options a project has said: they are not refused where they do not
-    apply."""
-    token = _TAKEN.set(options)
+    apply; and which of them were typed all the same, as those are said in every advice."""
+    tokens = _TAKEN.set(options), _OVERRIDDEN.set(overridden)
     try:
         yield
     finally:
-        _TAKEN.reset(token)
+        _TAKEN.reset(tokens[0])
+        _OVERRIDDEN.reset(tokens[1])
 
 
 def is_taken(setting: Setting) -> bool:
     """Whether a project, and not the command line, has said a setting."""
     return setting.option in _TAKEN.get()
+
+
+def is_overridden(setting: Setting) -> bool:
+    """Whether the command line has said a setting in the place of a project."""
+    return setting.option in _OVERRIDDEN.get()

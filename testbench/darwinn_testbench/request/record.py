@@ -27,7 +27,7 @@ from darwinn_formats.files import Source
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report.progress import ProgressCallback, silent
-from darwinn_testbench.request.project import is_taken
+from darwinn_testbench.request.project import is_overridden, is_taken
 from darwinn_testbench.request.scope import Scope, only_for
 from darwinn_testbench.request.setting import Setting, Use
 
@@ -180,10 +180,17 @@ def words_of(record: type, plain: Mapping[str, Any], always: Collection[str] = (
     told = [
         entry.words(plain[name])
         for name, entry in entries_of(record).items()
-        if name in plain and (name in always or entry.is_given(plain[name]))
+        if name in plain and (name in always or _is_said(entry, plain[name]))
     ]
     told.sort(key=lambda words: len(words) == 1)
     return [word for words in told for word in words]
+
+
+def _is_said(entry: Entry, value: Any) -> bool:
+    """Whether a command has to say a value: also a default, where a project has another one."""
+    if entry.is_given(value):
+        return True
+    return is_overridden(entry.setting) and value is not None and not isinstance(value, bool)
 
 
 def command_line(

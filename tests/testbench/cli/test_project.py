@@ -53,6 +53,9 @@ def test_the_nearest_file_holds_and_what_it_changes_is_named(
     # What is typed holds, and nothing is said.
     found, said = told(capsys, *words, "--host", "usb3")
     assert (found["host"], said) == ("usb3", "")
+    assert run_command_line([*words, "--chip", "beagle-max", "--host", "usb3"]) == 0
+    # A command that is advised is for the same chip and link, in the same folder.
+    assert " --chip beagle-max --host usb3 shows" in capsys.readouterr().out
 
 
 def test_a_default_is_not_refused_where_it_does_not_apply(
