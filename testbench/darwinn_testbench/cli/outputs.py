@@ -52,6 +52,7 @@ OUTPUTS: Mapping[str, Callable[[Path], Sequence[Path]]] = {
     "--graph": _alone,
     "--html": _alone,
     "--model-explorer": _for_model_explorer,
+    "--out_dir": _alone,
     "--output": _alone,
     "--record": _alone,
     "--timeline": _alone,
@@ -59,7 +60,7 @@ OUTPUTS: Mapping[str, Callable[[Path], Sequence[Path]]] = {
 }
 """Options that write, in whatever command, and the files that they write for their value."""
 
-TEXTS = frozenset({*_options(Use.VALUE), "--only", "--reason"})
+TEXTS = frozenset({*_options(Use.VALUE), "--intermediate_tensors", "--only", "--reason"})
 """Options whose value is no file, even where one is called so."""
 
 
