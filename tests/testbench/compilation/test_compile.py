@@ -55,7 +55,6 @@ def test_each_operator_alone_is_proved(name: str) -> None:
 def test_networks_by_chance_are_right(seed: int) -> None:
     result = compiled(random_network(seed, 6))
     assert result.report.verdict in _RIGHT, result.report.headline
-    assert all_on_chip(result)
 
 
 @pytest.mark.nightly
