@@ -1,7 +1,7 @@
 """`darwinn-edgetpu-compiler`: `darwinn compile` under the vendor's command line.
 
-Exporters call `edgetpu_compiler` by name. A link of that name to this program, or a path to it where
-the exporter takes one, makes them use the open compiler.
+Exporters call `edgetpu_compiler` by name. A link of that name to this program, or a path to it
+where the exporter takes one, makes them use the open compiler.
 """
 
 from __future__ import annotations
