@@ -290,6 +290,19 @@ class RandomNetwork:
         inputs = (source.index, other.index)
         return self._operate(BuiltinOperator.CONCATENATION, inputs, result, options)
 
+    def resize(self, source: _Value, kind: BuiltinOperator) -> _Value:
+        """RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR to twice or four times the size."""
+        times = int(self.random.choice([2, 2, 4]))
+        sides = [side * times for side in source.sides]
+        sizes = self._constant(np.array(sides, np.int32))
+        result = self._value((1, *sides, source.channels), source.scale, source.zero_point)
+        half = bool(self.random.integers(2))
+        if kind is BuiltinOperator.RESIZE_BILINEAR:
+            options: Any = o.ResizeBilinearOptions(half_pixel_centers=half)
+        else:
+            options = o.ResizeNearestNeighborOptions(half_pixel_centers=half)
+        return self._operate(kind, (source.index, sizes), result, options)
+
     def function(self, source: _Value) -> _Value:
         """LOGISTIC."""
         zero_point = -128 if self.signed else 0
@@ -318,10 +331,15 @@ class RandomNetwork:
 _Fits = Callable[[_Value], bool]
 _Makes = Callable[[RandomNetwork, _Value], _Value]
 _MOST_DENSE = 4000
+_MOST_SMALL = 300
 
 
 def _image(value: _Value) -> bool:
     return value.is_image
+
+
+def _small(value: _Value) -> bool:
+    return value.is_image and 1 < math.prod(value.sides) <= _MOST_SMALL
 
 
 def _whole_words(value: _Value) -> bool:
@@ -352,6 +370,14 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "MUL": (
         lambda value: True,
         lambda network, value: network.binary(value, BuiltinOperator.MUL),
+    ),
+    "RESIZE_BILINEAR": (
+        _small,
+        lambda network, value: network.resize(value, BuiltinOperator.RESIZE_BILINEAR),
+    ),
+    "RESIZE_NEAREST_NEIGHBOR": (
+        _small,
+        lambda network, value: network.resize(value, BuiltinOperator.RESIZE_NEAREST_NEIGHBOR),
     ),
     "CONCATENATION": (_whole_words, RandomNetwork.join),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),

@@ -17,10 +17,12 @@ from darwinn_testbench.compiler.stages.operations import (
     Enlarged,
     Greatest,
     Image,
+    Interpolated,
     Joined,
     Product,
     Reach,
     Slice,
+    Taps,
     sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import (
@@ -39,7 +41,7 @@ Needs = tuple[tuple[Interval, ...], tuple[Interval, ...]]
 
 Windowed = Convolution | Channelwise | Greatest
 """Operations that read a window for each pixel."""
-MEMBERS = (Convolution, Channelwise, Product, Slice, Joined, Enlarged)
+MEMBERS = (Convolution, Channelwise, Product, Slice, Joined, Enlarged, Interpolated)
 """Operations that can be in a chain."""
 
 
@@ -81,12 +83,24 @@ def reduced(own: Sequence[Interval], times: int) -> tuple[Interval, ...]:
     )
 
 
+def between(taps: Taps, own: Sequence[Interval]) -> tuple[Interval, ...]:
+    """The pixels between which results lie."""
+    return tuple(
+        (min(taps.first[slice(*each)]), max(taps.second[slice(*each)]) + 1)
+        if length(each)
+        else (0, 0)
+        for each in own
+    )
+
+
 def needs_of(operation: AnyOperation, rows: Spread, columns: Spread) -> Needs:
     """What an operation needs of each source for results of these rows and columns."""
     if isinstance(operation, Windowed):
         return met(operation.rows, rows.own), met(operation.columns, columns.own)
     if isinstance(operation, Enlarged):
         return reduced(rows.own, operation.times), reduced(columns.own, operation.times)
+    if isinstance(operation, Interpolated):
+        return between(operation.rows, rows.own), between(operation.columns, columns.own)
     return rows.own, columns.own
 
 

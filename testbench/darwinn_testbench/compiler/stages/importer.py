@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import numpy as np
 from darwinn_reference.tflite.factors import (
@@ -30,11 +31,13 @@ from darwinn_testbench.compiler.stages.operations import (
     Enlarged,
     Greatest,
     Image,
+    Interpolated,
     Joined,
     OutputStage,
     Product,
     Reach,
     Slice,
+    Taps,
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.tables import Function, sigmoid, table_of, tanh
@@ -458,6 +461,52 @@ def _resize_nearest(importer: Importer, operator: Operator) -> AnyOperation:
     return Enlarged(operator.index, operator.name, image, source, times, stage)
 
 
+_PIXEL = 128
+"""Positions of an interpolation are in 1/128 pixel."""
+
+
+def _resize_bilinear(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("an interpolation in another quantisation")
+    if source.is_vector or image.is_vector:
+        raise StaysError("an interpolation of a single pixel")
+    aligned = bool(operator.options.get("align_corners"))
+    half = bool(operator.options.get("half_pixel_centers"))
+    rows = _taps(source.height, image.height, aligned=aligned, half=half)
+    columns = _taps(source.width, image.width, aligned=aligned, half=half)
+    # Bytes are interpolated as they are: the weights add up to 2^14, and no zero point matters.
+    stage = OutputStage(
+        np.array([2.0**-14], np.float32),
+        np.zeros(1, np.int32),
+        np.float32(0),
+        np.float32(255),
+        0,
+    )
+    return Interpolated(operator.index, operator.name, image, source, rows, columns, stage)
+
+
+def _taps(size: int, outputs: int, *, aligned: bool, half: bool) -> Taps:
+    """The taps of an axis.
+
+    Raises:
+        StaysError: positions that are no multiples of 1/128 pixel.
+    """
+    corners = aligned and outputs > 1
+    step = Fraction(size - 1, outputs - 1) if corners else Fraction(size, outputs)
+    start = step / 2 - Fraction(1, 2) if half else Fraction(0)
+    if (_PIXEL * step).denominator != 1 or (_PIXEL * start).denominator != 1:
+        raise StaysError("an interpolation at positions that are no multiples of 1/128 pixel")
+    positions = [int(_PIXEL * (start + step * k)) for k in range(outputs)]
+    last = size - 1
+    return Taps(
+        tuple(min(max(each >> 7, 0), last) for each in positions),
+        tuple(min(max((each >> 7) + 1, 0), last) for each in positions),
+        tuple(each & (_PIXEL - 1) for each in positions),
+    )
+
+
 def _split(importer: Importer, operator: Operator) -> list[AnyOperation]:
     axes = importer.tensor(operator, 0).constant
     tensor = importer.tensor(operator, 1)
@@ -583,6 +632,7 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "RELU6": _requantise("RELU6"),
     "RELU_N1_TO_1": _requantise("RELU_N1_TO_1"),
     "RESHAPE": _view,
+    "RESIZE_BILINEAR": _resize_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": _resize_nearest,
     "SPLIT": _split,
     "STRIDED_SLICE": _strided_slice,

@@ -7,7 +7,10 @@ tiles then tell each other what they have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import cast
 
 import numpy as np
@@ -29,11 +32,13 @@ from darwinn_testbench.compiler.stages.operations import (
     Enlarged,
     Greatest,
     Image,
+    Interpolated,
     Joined,
     OutputStage,
     Product,
     Reach,
     Slice,
+    Taps,
     WeightedSum,
     sources_of,
 )
@@ -685,6 +690,113 @@ def _of_phase(own: Interval, offset: int, times: int) -> Interval:
     return -(-(own[0] - offset) // times), -(-(own[1] - offset) // times)
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Results at equal distances whose taps have the same weights, at equal distances, too.
+
+    ``taps`` are one or two, ``weights`` of 128.
+    """
+
+    first: int
+    count: int
+    step: int
+    source: int
+    source_step: int
+    weights: tuple[int, ...]
+
+
+def _runs(taps: Taps, own: Interval) -> list[_Run]:
+    """The results of an interval as runs: of those with the same weights each is a distance on."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index in range(*own):
+        single = taps.first[index] == taps.second[index] or not taps.weights[index]
+        weight = taps.weights[index]
+        weights: tuple[int, ...] = (_PIXEL,) if single else (_PIXEL - weight, weight)
+        groups.setdefault(weights, []).append(index)
+    runs = []
+    for weights, members in groups.items():
+        start = 0
+        while start < len(members):
+            end = _end_of_run(taps, members, start)
+            chosen = members[start:end]
+            first, second = chosen[0], chosen[1] if len(chosen) > 1 else chosen[0] + 1
+            step = taps.first[second] - taps.first[first] if len(chosen) > 1 else 0
+            runs.append(_Run(first, len(chosen), second - first, taps.first[first], step, weights))
+            start = end
+    return runs
+
+
+def _end_of_run(taps: Taps, members: Sequence[int], start: int) -> int:
+    """How far results are at equal distances, and their taps as well."""
+    end = start + 1
+    while end < len(members):
+        distances = {
+            (after - before, taps.first[after] - taps.first[before])
+            for before, after in zip(members[start:end], members[start + 1 : end + 1], strict=True)
+        }
+        if len(distances) > 1:
+            break
+        end += 1
+    return end
+
+
+_PIXEL = 128
+
+
+def _interpolated(operation: Interpolated, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Up to four taps with 16-bit weights: a computation for each set of weights."""
+    source, result = placement.of(operation.source), placement.of(operation.result)
+    computations: dict[tuple[tuple[int, ...], tuple[int, ...]], list[dict[int, Part]]] = {}
+    for tile in TILES:
+        own_rows, own_columns = result.own(tile)
+        seen: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+        for down, across in product(
+            _runs(operation.rows, own_rows), _runs(operation.columns, own_columns)
+        ):
+            key = down.weights, across.weights
+            several = computations.setdefault(key, [])
+            if seen[key] == len(several):
+                several.append({})
+            several[seen[key]][tile] = Part(
+                source.address(tile, down.source, across.source),
+                result.address(tile, down.first, across.first),
+                down.count,
+                across.count,
+                [
+                    (2, 2),
+                    (len(across.weights), source.image.pitch),
+                    (len(down.weights), source.row_pitch),
+                ],
+                (across.source_step * source.image.pitch, down.source_step * source.row_pitch),
+                (across.step * result.image.pitch, down.step * result.row_pitch),
+            )
+            seen[key] += 1
+    for (down_weights, across_weights), several in computations.items():
+        weights = tuple(a * b for a in down_weights for b in across_weights)
+        rows = one_hot(weights)
+        row, _ = areas.take(len(rows))
+        sums = Sums(
+            operation.stage,
+            0,
+            0,
+            len(rows),
+            result.image.pitch // GROUP,
+            GROUP,
+            GROUP,
+            GROUP,
+            row,
+            0,
+            [(len(rows), 1)],
+            wide_weights=True,
+        )
+        yield Phase(
+            operation.number,
+            "interpolation",
+            _computations([(sums, parts) for parts in several]),
+            [Piece(ALL_TILES, row, rows)],
+        )
+
+
 # --- products -----------------------------------------------------------------------------------
 
 _DIAGONAL = GROUP * GROUP
@@ -959,4 +1071,5 @@ _MAPPINGS = {
     Slice: _slice,
     Enlarged: _enlarged,
     Greatest: _greatest,
+    Interpolated: _interpolated,
 }

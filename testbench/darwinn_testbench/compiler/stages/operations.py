@@ -200,8 +200,39 @@ class Greatest(Operation):
     stage: OutputStage
 
 
+@dataclass(frozen=True)
+class Taps:
+    """Along an axis, the pixels of the source that each result lies between.
+
+    Result i lies ``weights[i]`` / 128 from pixel ``first[i]`` to pixel ``second[i]``, which is the
+    same one beyond the ends.
+    """
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    weights: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolated(Operation):
+    """Each result between four pixels of the source."""
+
+    source: Image
+    rows: Taps
+    columns: Taps
+    stage: OutputStage
+
+
 AnyOperation = (
-    Convolution | Channelwise | WeightedSum | Joined | Product | Slice | Enlarged | Greatest
+    Convolution
+    | Channelwise
+    | WeightedSum
+    | Joined
+    | Product
+    | Slice
+    | Enlarged
+    | Greatest
+    | Interpolated
 )
 
 
