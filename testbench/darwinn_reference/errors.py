@@ -27,14 +27,14 @@ class ModelError(Portable):
 
 
 class Unsupported(ExecutionError):
-    """A program needs what the reference does not have.
+    """A program needs what the reference, or another part of the project, does not have.
 
     Attributes:
         what: kind of what is missing, for example ``operators`` or ``delegates``.
         missing: names of all that are missing, sorted, without repetition.
     """
 
-    def __init__(self, what: str, missing: Sequence[str]) -> None:
+    def __init__(self, what: str, missing: Sequence[str], part: str = "the reference") -> None:
         self.what = what
         self.missing = tuple(sorted(set(missing)))
-        super().__init__(f"{what} that the reference does not have: {', '.join(self.missing)}")
+        super().__init__(f"{what} that {part} does not have: {', '.join(self.missing)}")

@@ -77,7 +77,7 @@ class CompileOptions:
         }
         missing = sorted(name for name, given in asked.items() if given)
         if missing:
-            raise Unsupported("options", missing)
+            raise Unsupported("options", missing, "this compiler")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -403,7 +403,7 @@ def test_a_pool_in_two_stages_has_the_factor_of_a_mean() -> None:
     options = {"filter_height": 33, "filter_width": 33, "padding": "VALID"}
     network = single("AVERAGE_POOL_2D", tensors, (0,), (1,), **options)
     second = np.array(0x3A70B84E, np.uint32).view(f32)
-    assert second == f32(1) / f32(1089) * f32(1 + 2**-23)
+    assert second == np.nextafter(f32(1) / f32(1089), f32(1))
     stages = frozenset({(1.0, float(second))})
     # A sum of 1089 * 2.5 or so: near ties, one step of the factor decides.
     ties = [1089 * k // 2 + more for k in range(1, 500, 2) for more in (0, 1)]
