@@ -145,7 +145,20 @@ class References:
         except ModelError as error:
             # Whatever LiteRT cannot run is decided, or refused, without it.
             litert = str(error)
-        return Expectation(self, self.cpu.chip.run(values, variables), litert, variables)
+        return Expectation(self, self._on_chip(values, variables, litert), litert, variables)
+
+    def _on_chip(
+        self,
+        values: Sequence[AnyArray],
+        variables: Mapping[int, AnyArray],
+        litert: TensorValues | str,
+    ) -> TensorValues:
+        """The chip's arithmetic, from the tensors on that operators on the CPU give to the chip."""
+        given = dict(variables)
+        if not isinstance(litert, str):
+            within = self.inputs.difference(self.cpu.network.inputs)
+            given |= {index: litert[index] for index in within if index in litert}
+        return self.cpu.chip.run(values, given)
 
     def _variables(self, states: TensorMap) -> dict[int, AnyArray]:
         found = ((self.cpu.network.tensor(self.name(name)), states[name]) for name in states)
