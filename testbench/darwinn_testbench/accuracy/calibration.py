@@ -48,6 +48,7 @@ _SETTLED = 0.01
 _FARTHEST = math.log(2.5)
 """How far a step may go from where the model was asked."""
 _FEW = 2
+_NINE_OF_TEN = 0.9
 _SURE = math.log(1.5)
 _CLOCK_DOUBT = 0.7
 _POOR = 0.06
@@ -111,12 +112,14 @@ def calibrate(
         free = _settle(runs, measured, base, found.clock, held=False)
         if free.fit.scatter < _BETTER * found.fit.scatter:
             found, told = free, True
-    link = _described(found, base, source)
-    if not told:
-        link = replace(link, clock=replace(link.clock, least=min(CLOCKS), most=max(CLOCKS)))
     out = np.full(len(measured), math.nan)
+    scatter = found.fit.scatter_span
     if len(measured) > _FEW:
         out = fitting.left_out(found.parts, measured, found.known, found.doubts)
+        scatter = max(scatter, float(np.quantile(np.abs(out), _NINE_OF_TEN)))
+    link = _described(found, base, scatter, source)
+    if not told:
+        link = replace(link, clock=replace(link.clock, least=min(CLOCKS), most=max(CLOCKS)))
     scatters = {clock: each.fit.scatter for clock, each in zip(CLOCKS, tried, strict=True)}
     return Calibration(link, fitting.times(found.parts, found.fit.values), out, scatters, told)
 
@@ -225,7 +228,7 @@ def _assumed(value: float) -> Quantity:
     return Quantity(value, "tried", Confidence.LOW)
 
 
-def _described(found: _Settled, base: HostLink, source: str) -> HostLink:
+def _described(found: _Settled, base: HostLink, scatter: float, source: str) -> HostLink:
     """The host's description with what was fitted, each parameter with its interval."""
     fit = found.fit
     fitted = {}
@@ -237,8 +240,8 @@ def _described(found: _Settled, base: HostLink, source: str) -> HostLink:
         least, value, most = (_rounded(each, rule.whole) for each in ends)
         sure = Confidence.MEDIUM if around < _SURE else Confidence.LOW
         fitted[name] = Quantity(value, source, sure, least, most)
-    scatter = Quantity(_rounded(fit.scatter_span, False), source, Confidence.MEDIUM)
-    return replace(base, **fitted, scatter=scatter)
+    errors = Quantity(_rounded(scatter, False), source, Confidence.MEDIUM)
+    return replace(base, **fitted, scatter=errors)
 
 
 def _rounded(value: float, whole: bool) -> float:

@@ -293,7 +293,7 @@ class _Simulated:
         moving = moved / link.bytes_per_second_in.value
         return _Times(
             published=point.published,
-            simulated=1e3 * self._cycles(model, link) / clock,
+            simulated=1e3 * (self._cycles(model, link) / clock + self._copying(model, link)),
             mac=1e3 * computing,
             roofline=1e3 * max(computing, moving),
             fallback=1e3 * link.fixed_seconds.value,
@@ -309,6 +309,11 @@ class _Simulated:
         macs = sum(layer.products for layer in timed.layers)
         moved = sum(each.size for each in timed.transfers if each.kind in _DATA)
         return model.macs or macs, model.bytes or moved
+
+    def _copying(self, model: Model, link: timing.HostLink) -> float:
+        """Seconds of the host's copies of outputs."""
+        copies = timing.output_copies(self.binaries.executable(model.binary))
+        return copies * link.output_copy_seconds.value
 
     def _cycles(self, model: Model, link: timing.HostLink) -> float:
         """Cycles of an inference behind ``link``."""
@@ -360,6 +365,10 @@ class _Binaries:
                 executable, chip, link, program=program, chunk_bytes=chunk_bytes
             )
         return self._timed[key]
+
+    def executable(self, name: str) -> Executable:
+        """The executable; raises as ``program``."""
+        return self._get(name)[0]
 
     def program(self, name: str) -> LoweredProgram:
         """The program; raises ``InputError`` if the file is missing or no single model."""
