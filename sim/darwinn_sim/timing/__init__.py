@@ -9,7 +9,7 @@ from darwinn_sim.timing.description import (
     host_link,
 )
 from darwinn_sim.timing.event_model import simulate, simulate_linked, simulate_program
-from darwinn_sim.timing.interval import Shares, interval, shares
+from darwinn_sim.timing.interval import Shares, interval, interval_of, shares
 from darwinn_sim.timing.output_copies import output_copies
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.stations import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause
@@ -30,6 +30,7 @@ __all__ = [
     "chip_description",
     "host_link",
     "interval",
+    "interval_of",
     "output_copies",
     "shares",
     "simulate",

@@ -52,8 +52,13 @@ def interval(timed: Timing) -> tuple[float, float]:
     seconds = timed.seconds
     if timed.host is None:
         return seconds, seconds
-    spent = shares(timed)
-    low, high = (_deviation(spent, timed.host, seconds, end) for end in (_shortest, _longest))
+    return interval_of(shares(timed), timed.host)
+
+
+def interval_of(spent: Shares, host: HostLink) -> tuple[float, float]:
+    """The same, of a time that is spent on this."""
+    seconds = spent.chip + spent.host
+    low, high = (_deviation(spent, host, seconds, end) for end in (_shortest, _longest))
     return max(seconds - low, 0.0), seconds + high
 
 

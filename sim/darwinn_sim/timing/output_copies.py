@@ -7,6 +7,8 @@ elements of each position alone where the chip pads them.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from darwinn_formats.darwinn import Executable
 from darwinn_formats.darwinn.schema import Layer, OutputLayer, OutputLayout, OutputShapeInfo
 
@@ -49,7 +51,7 @@ def _of_tiles(layer: Layer, layout: OutputLayout) -> int:
     lines = layout.y_coordinate_to_linear_tile_id_map[: layer.y_dim]
     if _step(layer, layout) != layer.z_dim:
         return positions
-    parts = 1 + sum(a != b for a, b in zip(columns, columns[1:], strict=False))
+    parts = 1 + sum(a != b for a, b in pairwise(columns))
     if parts == 1 and lines[:1] == lines[-1:]:
         return 1
     return layer.y_dim * parts

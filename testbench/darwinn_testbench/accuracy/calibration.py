@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -51,6 +52,8 @@ _FEW = 2
 _NINE_OF_TEN = 0.9
 _SURE = math.log(1.5)
 _CLOCK_DOUBT = 0.7
+_ENOUGH = 3
+"""Degrees of freedom from which on a scatter says something."""
 _POOR = 0.06
 """A scatter from which on a clock between those of the runtime is tried: a hot chip slows down."""
 _BETTER = 0.8
@@ -79,36 +82,57 @@ class Calibration:
     told: bool
 
 
+@dataclass(frozen=True)
+class Timed:
+    """A model that can be timed: ``cycles`` behind a link, and the host's ``copies`` of outputs."""
+
+    cycles: Callable[[HostLink], float]
+    copies: int
+
+
+def timed(executable: Executable, chip: ChipDescription) -> Timed:
+    """The model of an executable, on ``chip``; raises as ``lower_executable``."""
+    program = lower_executable(executable)
+
+    def cycles(link: HostLink) -> float:
+        return timing.simulate(executable, chip, link, program=program).cycles
+
+    return Timed(cycles, timing.output_copies(executable))
+
+
 def calibrate(
-    executables: Sequence[Executable],
+    models: Sequence[Timed],
     seconds: Sequence[float],
     base: HostLink,
-    chip: ChipDescription,
+    clock: float,
     *,
     source: str,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Calibration:
-    """Fit a host to the times of executables.
+    """Fit a host to the times of models.
 
     Args:
-        executables: one for each time.
+        models: one for each time.
         seconds: of one inference each, as an application sees it.
         base: a description of the same kind of host: how the link works, and what is known of the
             parameters.
-        chip: the chip behind it.
+        clock: of the chip that the models are timed on.
         source: what the parameters' source is to be.
         progress: told the number of simulations so far.
 
     Raises as ``timing.simulate``.
     """
-    runs = _Runs(executables, chip, base, progress)
+    runs = Runs(models, clock, base, progress)
     measured = np.array(seconds, np.float64)
-    tried = [_settle(runs, measured, base, clock) for clock in CLOCKS]
+    tried = [_settle(runs, measured, base, each) for each in CLOCKS]
+    enough = max(each.fit.freedom for each in tried) >= _ENOUGH
     scatter = min(each.fit.scatter for each in tried)
+    if not enough:
+        scatter = max(scatter, fitting.UNKNOWN_ERROR)
     misfits = [each.misfit(measured, scatter) for each in tried]
-    found = tried[int(np.argmin(misfits))]
     told = max(misfits) - min(misfits) > _SAME
-    if found.fit.scatter > _POOR and found.fit.freedom >= 1:
+    found = tried[int(np.argmin(misfits)) if told else CLOCKS.index(_nearest(clock))]
+    if enough and found.fit.scatter > _POOR:
         free = _settle(runs, measured, base, found.clock, held=False)
         if free.fit.scatter < _BETTER * found.fit.scatter:
             found, told = free, True
@@ -120,8 +144,13 @@ def calibrate(
     link = _described(found, base, scatter, source)
     if not told:
         link = replace(link, clock=replace(link.clock, least=min(CLOCKS), most=max(CLOCKS)))
-    scatters = {clock: each.fit.scatter for clock, each in zip(CLOCKS, tried, strict=True)}
+    scatters = {each.clock: each.fit.scatter for each in tried}
     return Calibration(link, fitting.times(found.parts, found.fit.values), out, scatters, told)
+
+
+def _nearest(clock: float) -> float:
+    """That of the runtime's clocks which is nearest to the one of a description."""
+    return min(CLOCKS, key=lambda each: abs(math.log(each / clock)))
 
 
 @dataclass(frozen=True)
@@ -142,7 +171,7 @@ class _Settled:
 
 
 def _settle(
-    runs: _Runs, measured: Vector, base: HostLink, clock: float, *, held: bool = True
+    runs: Runs, measured: Vector, base: HostLink, clock: float, *, held: bool = True
 ) -> _Settled:
     """Fit and ask the model again, until it says the same; the clock is held or fitted."""
     known, doubts = _before(base)
@@ -158,6 +187,19 @@ def _settle(
     return _Settled(clock, parts, known, doubts, fit)
 
 
+def values_of(link: HostLink, clock: float) -> Vector:
+    """The logarithms of a host's parameters, ``clock`` where it sets none."""
+    values, _ = _before(link)
+    values[_CLOCK] = -math.log(link.clock.value or clock)
+    return values
+
+
+def shares_of(parts: Vector, values: Vector) -> timing.Shares:
+    """What the time of one model is spent on."""
+    fixed, inward, outward, copies, chip = (float(each) for each in parts * np.exp(values))
+    return timing.Shares(chip, inward, outward, copies, fixed)
+
+
 def _before(base: HostLink) -> tuple[Vector, Vector]:
     """What a description says of the parameters, as logarithms with their deviations."""
     known, doubts = np.zeros(len(PARAMETERS)), np.array(_DOUBTS)
@@ -171,20 +213,19 @@ def _before(base: HostLink) -> tuple[Vector, Vector]:
     return known, doubts
 
 
-class _Runs:
-    """The event model's times of executables, each kept."""
+class Runs:
+    """The event model's times of models, each kept."""
 
     def __init__(
         self,
-        executables: Sequence[Executable],
-        chip: ChipDescription,
+        models: Sequence[Timed],
+        clock: float,
         base: HostLink,
-        progress: Callable[[int], None],
+        progress: Callable[[int], None] = lambda done: None,
     ) -> None:
-        self._programs = [(each, lower_executable(each)) for each in executables]
-        self._copies = [timing.output_copies(each) for each in executables]
-        self._chip, self._base, self._progress = chip, base, progress
-        self._seconds: dict[tuple[int, float, float], float] = {}
+        self._models = models
+        self._clock, self._base, self._progress = clock, base, progress
+        self._cycles: dict[tuple[int, float, float], float] = {}
 
     def parts(self, values: Vector) -> Vector:
         """What each parameter is multiplied with in the time of each executable, close to values.
@@ -192,36 +233,33 @@ class _Runs:
         Raises as ``timing.simulate``.
         """
         inwards, outwards, clock = (math.exp(-values[place]) for place in np.flatnonzero(_IS_RATE))
-        rows = np.zeros((len(self._programs), len(PARAMETERS)))
+        rows = np.zeros((len(self._models), len(PARAMETERS)))
         for number, row in enumerate(rows):
-            here = self._time(number, inwards / clock, outwards / clock) / clock
+            here = self._at(number, inwards / clock, outwards / clock) / clock
             bytes_in, bytes_out = (
-                max(0.0, (here - self._time(number, a / clock, b / clock) / clock) / saved)
+                max(0.0, (here - self._at(number, a / clock, b / clock) / clock) / saved)
                 for a, b, saved in (
                     (inwards * _NUDGE, outwards, (1 - 1 / _NUDGE) / inwards),
                     (inwards, outwards * _NUDGE, (1 - 1 / _NUDGE) / outwards),
                 )
             )
             cycles = max(0.0, here - bytes_in / inwards - bytes_out / outwards) * clock
-            row[:] = 1.0, bytes_in, bytes_out, self._copies[number], cycles
+            row[:] = 1.0, bytes_in, bytes_out, self._models[number].copies, cycles
         return rows
 
-    def _time(self, number: int, inwards: float, outwards: float) -> float:
-        """Cycles of an executable at bytes for a cycle of the link."""
+    def _at(self, number: int, inwards: float, outwards: float) -> float:
+        """Cycles of a model at bytes for a cycle of the link."""
         key = (number, round(inwards, 6), round(outwards, 6))
-        if key not in self._seconds:
-            executable, program = self._programs[number]
-            clock = self._chip.clock.value
+        if key not in self._cycles:
             link = replace(
                 self._base,
-                bytes_per_second_in=_assumed(inwards * clock),
-                bytes_per_second_out=_assumed(outwards * clock),
+                bytes_per_second_in=_assumed(inwards * self._clock),
+                bytes_per_second_out=_assumed(outwards * self._clock),
                 clock=_assumed(0),
             )
-            timed = timing.simulate(executable, self._chip, link, program=program)
-            self._seconds[key] = timed.cycles
-            self._progress(len(self._seconds))
-        return self._seconds[key]
+            self._cycles[key] = self._models[number].cycles(link)
+            self._progress(len(self._cycles))
+        return self._cycles[key]
 
 
 def _assumed(value: float) -> Quantity:
@@ -231,7 +269,7 @@ def _assumed(value: float) -> Quantity:
 def _described(found: _Settled, base: HostLink, scatter: float, source: str) -> HostLink:
     """The host's description with what was fitted, each parameter with its interval."""
     fit = found.fit
-    fitted = {}
+    fitted: dict[str, Any] = {}
     for place, name in enumerate(PARAMETERS):
         sign = -1 if _IS_RATE[place] else 1
         middle, around = sign * fit.values[place], fitting.NINE_OF_TEN * fit.deviations[place]

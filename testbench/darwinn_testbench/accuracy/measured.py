@@ -17,7 +17,7 @@ from darwinn_formats.files import read_file
 from darwinn_sim import timing
 from darwinn_sim.timing.description import HostLink
 
-from darwinn_testbench.accuracy.calibration import PARAMETERS, Calibration, calibrate
+from darwinn_testbench.accuracy.calibration import PARAMETERS, Calibration, calibrate, timed
 from darwinn_testbench.chip.cpu_operators import cpu_operators, named_operators
 from darwinn_testbench.chip.cycles import check_pair
 from darwinn_testbench.errors import InputError
@@ -116,19 +116,19 @@ def calibrate_host(
         raise InputError(f"{counted(len(times), 'model')} measured: give two or more")
     description, link = timing.chip_description(chip), timing.host_link(base)
     check_pair(description, link)
-    executables, on_cpu = [], []
+    models, on_cpu = [], []
     for model in times:
         file = load(Path(model))
         if not file.models:
             raise InputError(f"{model}: holds no compiled model")
-        executables.append(file.models[0].inference)
+        models.append(timed(file.models[0].inference, description))
         on_cpu.append(named_operators(cpu_operators(file)))
     measured = [statistics.median(each) for each in times.values()]
     found = calibrate(
-        executables,
+        models,
         [each / 1e3 for each in measured],
         link,
-        description,
+        description.clock.value,
         source=f"darwinn calibrate: {counted(len(times), 'model')}",
         progress=lambda done: progress("simulating", done, None),
     )

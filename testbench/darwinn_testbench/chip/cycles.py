@@ -76,9 +76,10 @@ class CyclesRow(Row):
     """One run of one executable, approximately as long as on the chip.
 
     ``cycles`` are those from the request to the last interrupt; ``milliseconds`` holds the host's
-    fixed cost too, whose share is ``fixed_share``. The time lies within ``least_milliseconds`` and
-    ``most_milliseconds`` nine times out of ten, as far as the parameters' intervals say;
-    ``host_milliseconds`` of it are the host's and its link's while the chip waits. ``waiting`` is the tensor units' share of the
+    fixed cost and its copies of outputs, too. The time lies within ``least_milliseconds`` and
+    ``most_milliseconds`` nine times out of ten, as far as the intervals of the host's parameters
+    say; ``host_milliseconds`` of it are the host's, and its link's while the chip waits.
+    ``fixed_share`` is the share of the fixed cost. ``waiting`` is the tensor units' share of the
     cycles by what they do or wait for. ``lower_bound`` and ``estimate`` follow from the contents of
     the executable, without simulation; ``estimated_cycles`` is the compiler's own estimate (None
     where it left none). What cannot be timed has None for all of them but that. ``assumed`` is what
@@ -115,10 +116,10 @@ class CyclesRow(Row):
         """The milliseconds for people; a nominal clock makes none."""
         if self.milliseconds is None or (self.timing and has_nominal_clock(self.timing.chip)):
             return "-"
-        ends = (self.least_milliseconds, self.most_milliseconds)
-        if None in ends or ends[0] == ends[1]:
+        least, most = self.least_milliseconds, self.most_milliseconds
+        if least is None or most is None or least == most:
             return f"{self.milliseconds:.3f}"
-        return f"{self.milliseconds:.3g} ({ends[0]:.3g} to {ends[1]:.3g})"
+        return f"{self.milliseconds:.3g} ({least:.3g} to {most:.3g})"
 
     @property
     def host_share(self) -> float | None:
