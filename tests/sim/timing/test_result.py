@@ -160,7 +160,9 @@ def check_seconds(result: Timing) -> None:
     fixed = result.host.fixed_seconds.value if result.host else 0.0
     assert result.device_seconds == result.cycles / clock
     assert result.fixed_seconds == fixed
-    assert result.seconds == result.cycles / clock + fixed
+    copying = result.host.output_copy_seconds.value if result.host else 0.0
+    assert result.copy_seconds == copying * result.output_copies
+    assert result.seconds == result.cycles / clock + fixed + result.copy_seconds
     assert result.fixed_share == pytest.approx(fixed / result.seconds)
 
 
