@@ -30,12 +30,12 @@ EXAMPLES = """**Examples**
 
 `darwinn calibrate mobilenet_edgetpu.tflite=2.31 detector_edgetpu.tflite=7.9 --output desk.toml`
 
-`darwinn calibrate --csv times.csv --base pcie --output desk.toml`
+`darwinn calibrate --times times.csv --base pcie --output desk.toml`
 
 `darwinn cycles other_edgetpu.tflite --host desk.toml`
 """
 
-Times = Annotated[
+Measured = Annotated[
     list[str] | None,
     argument(
         "MODEL=MS...",
@@ -43,9 +43,9 @@ Times = Annotated[
         "them; of several times of a model the median counts.",
     ),
 ]
-Csv = Annotated[
+Times = Annotated[
     Path | None,
-    option("--csv FILE", "More of them: a model and its milliseconds in each line."),
+    option("--times CSV", "More of them: a model and its milliseconds in each line."),
 ]
 Base = Annotated[
     str,
@@ -73,8 +73,8 @@ _SCALES = {"Hz": (1e6, "MHz"), "B/s": (1e6, "MB/s"), "s": (1e-3, "ms"), "share":
 
 
 def command(
+    measured: Measured = None,
     times: Times = None,
-    csv: Csv = None,
     base: Base = "usb3",
     chip: timing.Chip = DEFAULT_CHIP,
     output: Output = None,
@@ -88,8 +88,8 @@ def command(
     all of it. `without it` is the error of a model by a fit to the others alone.
     """
     options.only_one_on_stdout(json=json, output=output)
-    given = given_times(times or ())
-    for model, more in times_of_csv(csv).items() if csv is not None else ():
+    given = given_times(measured or ())
+    for model, more in times_of_csv(times).items() if times is not None else ():
         given.setdefault(model, []).extend(more)
     with progress_bar() as progress:
         report, link = calibrate_host(given, base, chip, progress=progress)

@@ -215,7 +215,7 @@ def test_a_csv_and_the_command_line_go_together(
         f"two.tflite,{measured['two'] * 1.01}\n"
     )
     words = ["calibrate", f"{folder}/three.tflite={measured['three']}"]
-    assert run_command_line([*words, "--csv", str(folder / "times.csv"), "--json"]) == 0
+    assert run_command_line([*words, "--times", str(folder / "times.csv"), "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows.keys() == {"one.tflite", "two.tflite", "three.tflite"}
     assert rows["two.tflite"]["measured"] == pytest.approx(measured["two"])
@@ -257,7 +257,7 @@ def test_a_wrong_line_of_a_csv_is_named(
     line: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "times.csv").write_text(f"model,ms\n{line}\n")
-    assert run_command_line(["calibrate", "--csv", str(tmp_path / "times.csv")]) == 2
+    assert run_command_line(["calibrate", "--times", str(tmp_path / "times.csv")]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 
 

@@ -40,8 +40,16 @@ def test_a_run_is_timed_with_its_conditions(model: bytes) -> None:
         assert 0 < row.lower_bound <= row.cycles
         assert row.device_milliseconds == pytest.approx(row.cycles / 250e3)
         fixed = row.milliseconds - row.device_milliseconds
-        assert fixed == pytest.approx(row.fixed_share * row.milliseconds)
-        assert fixed == pytest.approx(report.figures["fixed_milliseconds"])
+        copying = 1e3 * row.timing.copy_seconds if row.timing else 0.0
+        assert fixed - copying == pytest.approx(row.fixed_share * row.milliseconds)
+        assert fixed - copying == pytest.approx(report.figures["fixed_milliseconds"])
+        assert row.least_milliseconds is not None and row.most_milliseconds is not None
+        assert row.least_milliseconds < row.milliseconds < row.most_milliseconds
+        assert row.host_milliseconds is not None and row.host_share is not None
+        assert fixed < row.host_milliseconds <= row.milliseconds
+        assert row.milliseconds_text == (
+            f"{row.milliseconds:.3g} ({row.least_milliseconds:.3g} to {row.most_milliseconds:.3g})"
+        )
         assert sum(row.waiting.values()) == pytest.approx(1)
 
 
@@ -169,7 +177,7 @@ def test_markdown_has_the_figures_of_each_executable(model: bytes) -> None:
     lines = to_markdown([replace(report, rows=(*report.rows, refused))]).decode().splitlines()
     assert "| case | type | cycles | ms |" in lines
     for row in report.rows:
-        assert f"| {row.name} | {row.type} | {row.cycles:,} | {row.milliseconds:.3f} |" in lines
+        assert f"| {row.name} | {row.type} | {row.cycles:,} | {row.milliseconds_text} |" in lines
     assert "| other | EXECUTION_ONLY | - | - |" in lines
 
 
