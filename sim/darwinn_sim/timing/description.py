@@ -63,7 +63,7 @@ class HostLink(Description):
             "share",
             0,
             10,
-            "how far a time is from its prediction nine times out of ten, with the right parameters",
+            "distance of nine times in ten from their prediction with the right parameters",
             whole=False,
             absent=0,
         ),

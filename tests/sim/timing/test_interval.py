@@ -13,7 +13,7 @@ from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network
 
 PROGRAMS: dict[str, Executable] = {
-    name: tuple(compile_network(network).executables)[0]
+    name: next(iter(compile_network(network).executables))
     for name, network in {
         "dense": random_dense([60, 200, 10], 0),
         "large output": random_convolution(4, 12, 12, 24, 1),

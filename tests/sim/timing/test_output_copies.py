@@ -1,4 +1,4 @@
-"""The host's copies of outputs: as many as runs of elements that lie side by side in both orders."""
+"""The host's copies of outputs: one for each run of elements that both orders have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from darwinn_sim.timing import output_copies
 def tiles(
     y: int, x: int, z: int, *, padded: int = 0, columns: tuple[int, ...] = (), rows: int = 1
 ) -> Layer:
-    """An output of ``rows`` rows of tiles, whose column is ``columns[x]``, padded elements apart."""
+    """``rows`` rows of tiles, each of column ``columns[x]``, with ``padded`` elements a step."""
     step = padded or z
     columns = columns or (0,) * x
     begins = [columns.index(each) for each in columns]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -277,7 +276,10 @@ def test_the_times_of_a_run_need_no_more_runs_than_they_must(
     folder: Path, measured: dict[str, float]
 ) -> None:
     asked: list[int] = []
-    progress: Callable[[str, int, int | None], None] = lambda what, done, _: asked.append(done)
+
+    def progress(_what: str, done: int, _total: int | None) -> None:
+        asked.append(done)
+
     times = {str(folder / f"{name}.tflite"): [ms] for name, ms in measured.items()}
     calibrate_host(times, "usb3", "beagle-max", progress=progress)
     assert asked == list(range(1, len(asked) + 1))
