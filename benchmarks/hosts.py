@@ -5,7 +5,7 @@
 FOLDER holds the executables of `darwinn_testbench/accuracy/evidence.toml`, NAME_edgetpu.tflite;
 that file says where each can be had. Each host is fitted to its own points (`darwinn calibrate`
 does the same), which gives the error of each point by a fit to the host's others. Then each machine
-is left out: its points are predicted with the means of what was fitted to other machines of its
+is left out: its points are predicted with the medians of what was fitted to other machines of its
 link. FILE is the part of docs/accuracy.md that has all points.
 """
 
@@ -138,7 +138,7 @@ class Bench:
         ]
         if not same:
             return host
-        link = _mean(base, [each.fit.link for each in same])
+        link = _median(base, [each.fit.link for each in same])
         # The clock is the runtime's choice, which a user knows: it is not to be guessed.
         link = replace(link, clock=replace(host.fit.link.clock, least=None, most=None))
         spans = self._spans([self.timed(point.model) for point in host.points], link)
@@ -169,12 +169,12 @@ def _is_within(span: tuple[float, float], seconds: float, measured: float) -> bo
     return span[0] <= measured <= span[1] if measured else True
 
 
-def _mean(base: HostLink, links: Sequence[HostLink]) -> HostLink:
-    """A host between several: of each parameter the geometric mean, with their spread."""
+def _median(base: HostLink, links: Sequence[HostLink]) -> HostLink:
+    """A host between several: of each parameter the median, with their spread."""
     changes: dict[str, Any] = {}
     for name in PARAMETERS[:-1]:
         values = [math.log(getattr(each, name).value) for each in links]
-        middle = statistics.mean(values)
+        middle = statistics.median(values)
         known = getattr(base, name)
         least, most = known.interval
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
@@ -214,7 +214,7 @@ def document(points: Points, hosts: Sequence[Host]) -> str:
         "",
         "Each host is fitted to its own points, as `darwinn calibrate` does: fixed cost, rates, "
         "time of a copy of outputs, and clock. *Left out* is the error of a point by a fit to the "
-        "other points of its host. *Other machines* is its error with the means of what was fitted "
+        "other points of its host. *Other machines* is its error with the medians of what was fitted "
         "to the other machines of its link: nothing of its own machine but the clock takes part.",
         "",
         f"Hosts with three points or more, each point left out: mean and worst error "
