@@ -93,5 +93,5 @@ def test_misfit_counts_times_and_what_was_known() -> None:
     rows = parts(4)
     measured = fitting.times(rows, KNOWN)
     assert fitting.misfit(rows, measured, KNOWN, DOUBTS, KNOWN, 0.1) == pytest.approx(0)
-    moved = [*KNOWN, 0.5, 0, 0]
+    moved = KNOWN + np.array([0.5, 0, 0])
     assert fitting.misfit(rows, measured, KNOWN, DOUBTS, moved, 0.1) > 0.25

@@ -89,13 +89,16 @@ def test_descriptions_extend_others(tmp_path: Path) -> None:
     assert replace(mine, name=known.name, clock=known.clock) == known
 
 
-CLOCK = '[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\nconfidence = "{known}"\n'
+CLOCK = (
+    'extends = "beagle-max"\n[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\n'
+    'confidence = "{known}"\n'
+)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("clock = 5", "has exactly"),
+        ('extends = "beagle-max"\nclock = 5', "has exactly"),
         ("[speed]\nvalue = 1", "no such parameter"),
         ("", "is missing"),
         ('extends = "beagle-max"\nextends = 1', "not TOML"),
@@ -105,8 +108,7 @@ CLOCK = '[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\nconfide
         (CLOCK.format(value="true", unit="Hz", source="x", known="low"), "not a number"),
         (CLOCK.format(value=1, unit="Hz", source="x", known="low"), "not within"),
         (
-            'extends = "beagle-max"\n'
-            + CLOCK.format(value=1.5, unit="rows", source="x", known="low").replace(
+            CLOCK.format(value=1.5, unit="rows", source="x", known="low").replace(
                 "clock", "ring_fifo_rows"
             ),
             "1.5 is not a whole number",
