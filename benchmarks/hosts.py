@@ -6,7 +6,7 @@ FOLDER holds the executables of `darwinn_testbench/accuracy/evidence.toml`, NAME
 that file says where each can be had. Each host is fitted to its own points (`darwinn calibrate`
 does the same), which gives the error of each point by a fit to the host's others. Then each machine
 is left out: its points are predicted with the medians of what was fitted to other machines of its
-link. FILE is the part of docs/accuracy.md that has all points.
+link. FILE is docs/machines.md.
 """
 
 from __future__ import annotations
@@ -205,17 +205,21 @@ def document(points: Points, hosts: Sequence[Host]) -> str:
     machines = {host.machine for host in hosts}
     alone = [point for point in every if not math.isnan(point.without_machine)]
     lines = [
-        "## All published points",
+        "# Published latencies of every machine",
+        "",
+        "`python -m benchmarks.hosts --models FOLDER --document docs/machines.md` writes this "
+        "page. [accuracy.md](accuracy.md) has the vendor's two models alone, "
+        "[timing.md](timing.md#host-links) the hosts' parameters.",
         "",
         f"{len(every)} latencies of {len({point.model for point in every})} networks on "
         f"{len(hosts)} hosts ({len(machines)} machines) whose executables are public. "
-        "`evidence.toml` beside the code holds them, with the address of each executable; "
-        "`python -m benchmarks.hosts --models FOLDER` writes this part.",
+        "`testbench/darwinn_testbench/accuracy/evidence.toml` holds them, with the address of each "
+        "executable. The executables are not part of this repository.",
         "",
         "Each host is fitted to its own points, as `darwinn calibrate` does: fixed cost, rates, "
         "time of a copy of outputs, and clock. *Left out* is the error of a point by a fit to the "
-        "other points of its host. *Other machines* is its error with the medians of what was fitted "
-        "to the other machines of its link: nothing of its own machine but the clock takes part.",
+        "other points of its host. *Other machines* is its error with the medians of what was "
+        "fitted to the other machines of its link: of its own machine only the clock takes part.",
         "",
         f"Hosts with three points or more, each point left out: mean and worst error "
         f"{_percent([point.left_out for point in judged])}; "

@@ -127,10 +127,8 @@ def calibrate(
     tried = [_settle(runs, measured, base, each) for each in CLOCKS]
     enough = max(each.fit.freedom for each in tried) >= _ENOUGH
     scatter = min(each.fit.scatter for each in tried)
-    if not enough:
-        scatter = max(scatter, fitting.UNKNOWN_ERROR)
     misfits = [each.misfit(measured, scatter) for each in tried]
-    told = max(misfits) - min(misfits) > _SAME
+    told = enough and max(misfits) - min(misfits) > _SAME
     found = tried[int(np.argmin(misfits)) if told else CLOCKS.index(_nearest(clock))]
     if enough and found.fit.scatter > _POOR:
         free = _settle(runs, measured, base, found.clock, held=False)
