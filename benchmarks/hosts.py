@@ -85,30 +85,31 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.points = evidence()
-        self.chip = timing.chip_description(CHIP)
-        self._simulations = Simulations.of(self.points, folder, self.chip)
+        chips = {each.chip or CHIP for each in self.points.hosts.values()} | {CHIP}
+        self._chips = {name: timing.chip_description(name) for name in chips}
+        self._simulations = {
+            name: Simulations.of(self.points, folder, chip) for name, chip in self._chips.items()
+        }
 
-    def timed(self, name: str) -> Timed:
+    def timed(self, name: str, chip: str = CHIP) -> Timed:
         """A model of the points."""
-        model = self.points.models[name]
-        return Timed(
-            lambda link: self._simulations.cycles(model, link),
-            self._simulations.copies(model),
-        )
+        model, simulations = self.points.models[name], self._simulations[chip]
+        return Timed(lambda link: simulations.cycles(model, link), simulations.copies(model))
 
     def host(self, name: str) -> Host:
         """A host, fitted to its points."""
         rows = list(measured_on(self.points, name))
         link = timing.host_link(self.points.hosts[name].link)
-        models = [self.timed(model) for model, _, _ in rows]
+        chip = self.points.hosts[name].chip or CHIP
+        models = [self.timed(model, chip) for model, _, _ in rows]
         fit = calibrate(
             models,
             [milliseconds / 1e3 for _, _, milliseconds in rows],
             link,
-            self.chip.clock.value,
+            self._chips[chip].clock.value,
             source="benchmarks/hosts.py",
         )
-        spans = self._spans(models, fit.link)
+        spans = self._spans(models, fit.link, chip)
         points = tuple(
             Point(
                 model,
@@ -155,10 +156,10 @@ class Bench:
         )
 
     def _spans(
-        self, models: Sequence[Timed], link: HostLink
+        self, models: Sequence[Timed], link: HostLink, chip: str = CHIP
     ) -> list[tuple[float, tuple[float, float]]]:
         """Seconds of each model behind a host, and their interval."""
-        clock = self.chip.clock.value
+        clock = self._chips[chip].clock.value
         values = values_of(link, clock)
         found = [shares_of(row, values) for row in Runs(models, clock, link).parts(values)]
         return [(each.chip + each.host, timing.interval_of(each, link)) for each in found]
@@ -224,8 +225,8 @@ def document(points: Points, hosts: Sequence[Host]) -> str:
         f"Hosts with three points or more, each point left out: mean and worst error "
         f"{_percent([point.left_out for point in judged])}; "
         f"{_share([point.within for point in judged])} lie within their interval, which is "
-        f"{statistics.median([point.width for point in judged]):.0%} wide on either side in the "
-        f"median. With other machines alone: "
+        f"{statistics.median([point.width for point in judged or every]):.0%} wide on either side "
+        f"in the median. With other machines alone: "
         f"{_percent([point.without_machine for point in alone])}; "
         f"{_share([point.within_without for point in alone])} within.",
         "",

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import ClassVar, Self, get_type_hints
+from typing import ClassVar, Self, TypeGuard, get_type_hints
 
 from darwinn_formats import toml
 from darwinn_formats.errors import FormatError
@@ -165,12 +165,14 @@ def _quantity(where: str, table: object, rule: Rule) -> Quantity:
     objection = rule.objection(value)
     if objection:
         raise FormatError(where, objection)
-    ends = [table.get(end, value) for end in _ENDS]
-    for end, text in zip(ends, _ENDS, strict=True):
+    ends: list[float] = []
+    for text in _ENDS:
+        end = table.get(text, value)
         if not _is_number(end):
             raise FormatError(where, f"{text} is not a number")
         if not rule.least <= end <= rule.most:
             raise FormatError(where, f"{text} {end} is not within {rule.least:g} to {rule.most:g}")
+        ends.append(end)
     if not ends[0] <= value <= ends[1]:
         raise FormatError(where, f"the value {value} is not within {ends[0]} to {ends[1]}")
     if table["unit"] != rule.unit:
@@ -187,7 +189,7 @@ def _quantity(where: str, table: object, rule: Rule) -> Quantity:
     )
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

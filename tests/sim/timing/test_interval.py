@@ -13,11 +13,11 @@ from darwinn_testbench.compiler.network import random_convolution, random_dense
 from darwinn_testbench.compiler.package import compile_network
 
 PROGRAMS: dict[str, Executable] = {
-    name: next(iter(compile_network(network).executables))
-    for name, network in {
-        "dense": random_dense([60, 200, 10], 0),
-        "large output": random_convolution(4, 12, 12, 24, 1),
-        "large input": random_dense([900, 8], 2),
+    name: next(iter(packed.executables))
+    for name, packed in {
+        "dense": compile_network(random_dense([60, 200, 10], 0)),
+        "large output": compile_network(random_convolution(4, 12, 12, 24, 1)),
+        "large input": compile_network(random_dense([900, 8], 2)),
     }.items()
 }
 CHIP = timing.chip_description("beagle-max")

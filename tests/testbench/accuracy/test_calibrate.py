@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,10 +135,8 @@ def _spread(each: Timed, link: HostLink) -> float:
     middle = seconds(each, link)
     parts = [link.scatter.value * middle]
     for name in ("fixed_seconds", "bytes_per_second_in", "bytes_per_second_out"):
-        ends = getattr(link, name).interval
-        parts.append(
-            max(abs(seconds(each, replace(link, **{name: quantity(e)})) - middle) for e in ends)
-        )
+        ends: list[dict[str, Any]] = [{name: quantity(end)} for end in getattr(link, name).interval]
+        parts.append(max(abs(seconds(each, replace(link, **end)) - middle) for end in ends))
     return math.hypot(*parts)
 
 
@@ -277,7 +276,8 @@ def test_the_times_of_a_run_need_no_more_runs_than_they_must(
 ) -> None:
     asked: list[int] = []
 
-    def progress(_what: str, done: int, _total: int | None) -> None:
+    def progress(description: str, done: int, total: int | None) -> None:
+        assert description and total is None
         asked.append(done)
 
     times = {str(folder / f"{name}.tflite"): [ms] for name, ms in measured.items()}
