@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import ClassVar, Self, get_type_hints
+from typing import ClassVar, Self, TypeGuard, get_type_hints
 
 from darwinn_formats import toml
 from darwinn_formats.errors import FormatError
@@ -38,6 +38,15 @@ class Quantity:
     value: float
     source: str
     confidence: Confidence
+    least: float | None = None
+    """The value is hardly below this; ``most``: hardly above. Both hold nine times out of ten."""
+    most: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the value lies nine times out of ten; the value alone if nothing else is known."""
+        low = self.value if self.least is None else self.least
+        return low, self.value if self.most is None else self.most
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,8 @@ class Rule:
 
     ``multiple``: the value is a multiple of it; with ``power_of_two``, a power of two. ``why`` says
     why no other value can be. A value that is ``compiled`` is a constant of the compiled kernels
-    and of the RTL: a process has one.
+    and of the RTL: a process has one. ``absent`` stands for a parameter that is not given, if it
+    need not be.
     """
 
     unit: str
@@ -58,6 +68,7 @@ class Rule:
     power_of_two: bool = False
     why: str = ""
     compiled: bool = False
+    absent: float | None = None
 
     def objection(self, value: float) -> str:
         """What is wrong with ``value``, in words; empty if nothing is."""
@@ -107,9 +118,12 @@ class Description:
                 raise FormatError(f"{name}.{key}", "no such parameter")
         values = {}
         for key, rule in known.items():
-            if key not in table:
+            if key in table:
+                values[key] = _quantity(f"{name}.{key}", table[key], rule)
+            elif rule.absent is None:
                 raise FormatError(f"{name}.{key}", "the parameter is missing")
-            values[key] = _quantity(f"{name}.{key}", table[key], rule)
+            else:
+                values[key] = Quantity(rule.absent, "not given", Confidence.LOW)
         return cls(name=name, **others, **values)
 
     def as_json(self) -> dict[str, object]:
@@ -120,29 +134,63 @@ class Description:
                 "unit": rule.unit,
                 "source": quantity.source,
                 "confidence": quantity.confidence.value,
+                **_ends(quantity),
             }
             for name, rule in self.parameters().items()
             for quantity in (getattr(self, name),)
         }
 
 
+_ENDS = ("least", "most")
+"""Keys of a parameter's interval."""
+
+
+def _ends(quantity: Quantity) -> dict[str, float]:
+    """The interval of a parameter, as far as it has one."""
+    ends = {end: getattr(quantity, end) for end in _ENDS}
+    return {end: value for end, value in ends.items() if value is not None}
+
+
 def _quantity(where: str, table: object, rule: Rule) -> Quantity:
     keys = {"value", "unit", "source", "confidence"}
-    if not isinstance(table, dict) or set(table) != keys:
-        raise FormatError(where, f"a parameter has exactly {', '.join(sorted(keys))}")
+    if not isinstance(table, dict) or set(table) - set(_ENDS) != keys:
+        raise FormatError(
+            where,
+            f"a parameter has exactly {', '.join(sorted(keys))} (and {' and '.join(_ENDS)}, if its "
+            "interval is known)",
+        )
     value = table["value"]
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not _is_number(value):
         raise FormatError(where, "the value is not a number")
     objection = rule.objection(value)
     if objection:
         raise FormatError(where, objection)
+    ends: list[float] = []
+    for text in _ENDS:
+        end = table.get(text, value)
+        if not _is_number(end):
+            raise FormatError(where, f"{text} is not a number")
+        if not rule.least <= end <= rule.most:
+            raise FormatError(where, f"{text} {end} is not within {rule.least:g} to {rule.most:g}")
+        ends.append(end)
+    if not ends[0] <= value <= ends[1]:
+        raise FormatError(where, f"the value {value} is not within {ends[0]} to {ends[1]}")
     if table["unit"] != rule.unit:
         raise FormatError(where, f"the unit is {rule.unit}, not {table['unit']}")
     if table["confidence"] not in list(Confidence):
         raise FormatError(where, f"the confidence is one of {', '.join(Confidence)}")
     if not isinstance(table["source"], str) or not table["source"]:
         raise FormatError(where, "the source is missing")
-    return Quantity(value, table["source"], Confidence(table["confidence"]))
+    return Quantity(
+        value,
+        table["source"],
+        Confidence(table["confidence"]),
+        *(table.get(end) for end in _ENDS),
+    )
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)

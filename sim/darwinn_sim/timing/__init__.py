@@ -9,6 +9,8 @@ from darwinn_sim.timing.description import (
     host_link,
 )
 from darwinn_sim.timing.event_model import simulate, simulate_linked, simulate_program
+from darwinn_sim.timing.interval import Shares, interval, interval_of, shares
+from darwinn_sim.timing.output_copies import output_copies
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.stations import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause
 
@@ -20,12 +22,17 @@ __all__ = [
     "ChipDescription",
     "HostLink",
     "LayerTiming",
+    "Shares",
     "StaticBound",
     "TimedTransfer",
     "Timing",
     "built_in",
     "chip_description",
     "host_link",
+    "interval",
+    "interval_of",
+    "output_copies",
+    "shares",
     "simulate",
     "simulate_linked",
     "simulate_program",

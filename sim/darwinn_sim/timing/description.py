@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from darwinn_formats.brief import brief
@@ -46,6 +46,36 @@ class HostLink(Description):
     on_request: Annotated[
         Quantity, Rule("flag", 0, 1, "1: the chip fetches by its descriptors; 0: the host pushes")
     ]
+    output_copy_seconds: Annotated[
+        Quantity,
+        Rule(
+            "s",
+            0,
+            1,
+            "one copy of a run of output, from the chip's order to that of the tensor",
+            whole=False,
+            absent=0,
+        ),
+    ]
+    scatter: Annotated[
+        Quantity,
+        Rule(
+            "share",
+            0,
+            10,
+            "distance of nine times in ten from their prediction with the right parameters",
+            whole=False,
+            absent=0,
+        ),
+    ]
+    clock: Annotated[
+        Quantity,
+        Rule("Hz", 0, 1e10, "what the host's runtime sets; 0: as the chip is described", absent=0),
+    ]
+
+    def clocked(self, chip: ChipDescription) -> ChipDescription:
+        """The chip at the clock that this host sets, or as it is described if it sets none."""
+        return replace(chip, clock=self.clock) if self.clock.value else chip
 
 
 def chip_description(name_or_path: str) -> ChipDescription:

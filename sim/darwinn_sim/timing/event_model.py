@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ from darwinn_sim.timing import engine, stations, transfers, turns, waiting
 from darwinn_sim.timing import state as parts
 from darwinn_sim.timing.description import ChipDescription, HostLink
 from darwinn_sim.timing.host_buffers import HostBuffers
+from darwinn_sim.timing.output_copies import output_copies
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.state import Machine
 from darwinn_sim.timing.stations import CAUSES, Cause
@@ -86,7 +88,7 @@ def simulate(
     buffers.link(program, assumptions=assumptions)
     run = _Run(program, chunk_bytes or program.sizes, chip_parameters, host, spans, buffers)
     run.execute(limit)
-    timed = run.timing()
+    timed = replace(run.timing(), output_copies=output_copies(executable))
     _require_completion(timed)
     buffers.check()
     return timed
@@ -153,7 +155,8 @@ class _Run:
         buffers: HostBuffers | None = None,
     ) -> None:
         self.program = program
-        self.chip = chip_parameters or selected()
+        described = chip_parameters or selected()
+        self.chip = host.clocked(described) if host else described
         self.host = host
         self.recorded: list[Records[parts.Span]] = []
         _mark_faults(program)

@@ -93,6 +93,7 @@ class Timing:
         ring_rows, ring_words, ring_busy: rows and words on the ring, cycles in which it was taken.
         layers: one for each layer of the program.
         spans: array of ``SPAN`` by start if recording was asked for, else empty.
+        output_copies: copies by which the host brings the outputs into the order of the tensors.
     """
 
     chip: ChipDescription
@@ -111,6 +112,7 @@ class Timing:
     ring_busy: int
     layers: tuple[LayerTiming, ...]
     spans: NDArray[np.void]
+    output_copies: int = 0
 
     @property
     def device_seconds(self) -> float:
@@ -123,9 +125,14 @@ class Timing:
         return self.host.fixed_seconds.value if self.host else 0.0
 
     @property
+    def copy_seconds(self) -> float:
+        """The host's copies of outputs."""
+        return self.output_copies * self.host.output_copy_seconds.value if self.host else 0.0
+
+    @property
     def seconds(self) -> float:
-        """Seconds of a request: the cycles and the host's fixed cost."""
-        return self.device_seconds + self.fixed_seconds
+        """Seconds of a request: the cycles, the host's fixed cost and its copies of outputs."""
+        return self.device_seconds + self.fixed_seconds + self.copy_seconds
 
     @property
     def fixed_share(self) -> float:

@@ -17,6 +17,7 @@ _HEAD = """# Predicted and published latencies
 
 `darwinn accuracy --document docs/accuracy.md` writes this page. The binaries are not part of this
 repository. [timing.md](timing.md) describes the model and its parameters.
+[machines.md](machines.md) has the published points of all machines, with other networks too.
 
 All figures are for {chip}. A prediction is the sum of two times: the simulated time of the binary,
 including the host's link, and the host's fixed cost of a request. We fit only two things: the fixed

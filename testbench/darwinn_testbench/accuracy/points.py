@@ -41,19 +41,29 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What stands for a model, and its size for the baselines: multiplications of the graph, and
     bytes that an inference must move (tensors, and weights that are not cached).
 
-    Without a size that of the binary is taken: what it multiplies and what it moves.
+    Without a size that of the binary is taken: what it multiplies and what it moves. ``origin`` is
+    where the binary can be had.
     """
 
     binary: str
+    origin: str = ""
     macs: _Positive | None = None
     bytes: _Positive | None = None
     tail: Tail | None = None
 
 
 class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A host: a built-in link or a TOML file, with a bandwidth of its own and its source."""
+    """A host: a built-in link or a TOML file, with a bandwidth of its own and its source.
+
+    ``machine``, ``interface`` and ``clock`` say what is known of it, in words. ``chip`` is the
+    description of the chip behind it, if it is not the one that is asked for.
+    """
 
     link: str
+    machine: str = ""
+    interface: str = ""
+    clock: str = ""
+    chip: str = ""
     bytes_per_second_in: _Bandwidth | None = None
     bandwidth_source: str = ""
 
@@ -131,6 +141,11 @@ _Entry = TypeVar("_Entry")
 def published() -> Points:
     """The published latencies that come with the program."""
     return _read(resources.files(__package__).joinpath("published.toml").read_bytes(), Path())
+
+
+def evidence() -> Points:
+    """All published latencies whose executable is public, most of them not in any corpus."""
+    return _read(resources.files(__package__).joinpath("evidence.toml").read_bytes(), Path())
 
 
 def load(path: Path) -> Points:

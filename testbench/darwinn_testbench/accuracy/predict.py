@@ -104,7 +104,7 @@ def check_accuracy(
     rows: list[AccuracyRow] = []
     for points in tables:
         binaries = _Binaries(points, folder or points.folder)
-        rows += _of_table(_Simulated(points, binaries, description), at_most, progress)
+        rows += _of_table(Simulations(points, binaries, description), at_most, progress)
     figures = _figures(rows)
     return Report(
         command="accuracy",
@@ -116,7 +116,7 @@ def check_accuracy(
 
 
 def _of_table(
-    simulated: _Simulated, at_most: float | None, progress: ProgressCallback
+    simulated: Simulations, at_most: float | None, progress: ProgressCallback
 ) -> Iterator[AccuracyRow]:
     """The points of a table, then those that it leaves out itself."""
     by_host: dict[str, list[_Point]] = {}
@@ -179,7 +179,7 @@ def _points(points: Points) -> Iterator[_Point]:
             yield _Point(model, measurement.host, measurement.source, published)
 
 
-def _of_host(measured: Sequence[_Point], simulated: _Simulated) -> Iterator[AccuracyRow]:
+def _of_host(measured: Sequence[_Point], simulated: Simulations) -> Iterator[AccuracyRow]:
     """The points of one host, each with the fixed cost that its other models give."""
     times: dict[_Point, _Times] = {}
     unusable: dict[_Point, Exception] = {}
@@ -270,12 +270,17 @@ def _link(host: Host) -> timing.HostLink:
 
 
 @dataclass(frozen=True)
-class _Simulated:
+class Simulations:
     """What each method gives for the points of a file, on one chip."""
 
     points: Points
     binaries: _Binaries
     description: timing.ChipDescription
+
+    @staticmethod
+    def of(points: Points, folder: Path, chip: timing.ChipDescription) -> Simulations:
+        """The models of ``points``, whose binaries are in ``folder``."""
+        return Simulations(points, _Binaries(points, folder), chip)
 
     def times(self, point: _Point) -> _Times:
         """The times of a point.
@@ -288,12 +293,13 @@ class _Simulated:
         check_pair(self.description, link)
         model = self.points.models[point.model]
         clock = self.description.clock.value
+        copying = self.copies(model) * link.output_copy_seconds.value
         macs, moved = self._size(model, link)
         computing = macs / (_PRODUCTS_PER_CYCLE * clock)
         moving = moved / link.bytes_per_second_in.value
         return _Times(
             published=point.published,
-            simulated=1e3 * self._cycles(model, link) / clock,
+            simulated=1e3 * (self.cycles(model, link) / clock + copying),
             mac=1e3 * computing,
             roofline=1e3 * max(computing, moving),
             fallback=1e3 * link.fixed_seconds.value,
@@ -310,7 +316,11 @@ class _Simulated:
         moved = sum(each.size for each in timed.transfers if each.kind in _DATA)
         return model.macs or macs, model.bytes or moved
 
-    def _cycles(self, model: Model, link: timing.HostLink) -> float:
+    def copies(self, model: Model) -> int:
+        """The host's copies of outputs."""
+        return timing.output_copies(self.binaries.executable(model.binary))
+
+    def cycles(self, model: Model, link: timing.HostLink) -> float:
         """Cycles of an inference behind ``link``."""
         tail = model.tail
         if tail is None:
@@ -360,6 +370,10 @@ class _Binaries:
                 executable, chip, link, program=program, chunk_bytes=chunk_bytes
             )
         return self._timed[key]
+
+    def executable(self, name: str) -> Executable:
+        """The executable; raises as ``program``."""
+        return self._get(name)[0]
 
     def program(self, name: str) -> LoweredProgram:
         """The program; raises ``InputError`` if the file is missing or no single model."""

@@ -76,7 +76,10 @@ class CyclesRow(Row):
     """One run of one executable, approximately as long as on the chip.
 
     ``cycles`` are those from the request to the last interrupt; ``milliseconds`` holds the host's
-    fixed cost too, whose share is ``fixed_share``. ``waiting`` is the tensor units' share of the
+    fixed cost and its copies of outputs, too. The time lies within ``least_milliseconds`` and
+    ``most_milliseconds`` nine times out of ten, as far as the intervals of the host's parameters
+    say; ``host_milliseconds`` of it are the host's, and its link's while the chip waits.
+    ``fixed_share`` is the share of the fixed cost. ``waiting`` is the tensor units' share of the
     cycles by what they do or wait for. ``lower_bound`` and ``estimate`` follow from the contents of
     the executable, without simulation; ``estimated_cycles`` is the compiler's own estimate (None
     where it left none). What cannot be timed has None for all of them but that. ``assumed`` is what
@@ -87,6 +90,9 @@ class CyclesRow(Row):
     file: str = field(default="", metadata=PYTHON_ONLY)
     cycles: int | None = None
     milliseconds: float | None = None
+    least_milliseconds: float | None = None
+    most_milliseconds: float | None = None
+    host_milliseconds: float | None = None
     device_milliseconds: float | None = None
     fixed_share: float | None = None
     lower_bound: float | None = None
@@ -110,7 +116,17 @@ class CyclesRow(Row):
         """The milliseconds for people; a nominal clock makes none."""
         if self.milliseconds is None or (self.timing and has_nominal_clock(self.timing.chip)):
             return "-"
-        return f"{self.milliseconds:.3f}"
+        least, most = self.least_milliseconds, self.most_milliseconds
+        if least is None or most is None or least == most:
+            return f"{self.milliseconds:.3f}"
+        return f"{self.milliseconds:.3g} ({least:.3g} to {most:.3g})"
+
+    @property
+    def host_share(self) -> float | None:
+        """Share of the host and its link in the time; None where there is none."""
+        if self.host_milliseconds is None or not self.milliseconds:
+            return None
+        return self.host_milliseconds / self.milliseconds
 
     @property
     def cells(self) -> dict[str, str]:
@@ -239,7 +255,7 @@ def _figures(
     return {
         "cycle_accuracy": "approximate",
         "chip": chip.name,
-        "clock_hz": chip.clock.value,
+        "clock_hz": (host.clocked(chip) if host else chip).clock.value,
         "host": host.name if host else NO_HOST,
         "fixed_milliseconds": 1e3 * host.fixed_seconds.value if host else 0.0,
         "assumptions": grading.merged(assumed),
@@ -249,8 +265,9 @@ def _figures(
 
 def _summary(chip: timing.ChipDescription, host: timing.HostLink | None) -> str:
     link = f"host link {host.name}" if host else "a host link of endless speed"
+    clocked = host.clocked(chip) if host else chip
     return (
-        f"cycle-approximate, {chip.name} at {rate_of(chip)}, {link}; "
+        f"cycle-approximate, {chip.name} at {rate_of(clocked)}, {link}; "
         "docs/timing.md says how far to trust it"
     )
 
@@ -284,11 +301,15 @@ def time_executable(
         return CyclesRow(verdict=verdict, message=str(error), **facts)
     spent = result.waiting()
     total = sum(spent.values())
+    least, most = timing.interval(result)
     return CyclesRow(
         verdict=Verdict.PASS,
         message=incomplete_note(program.chunks),
         cycles=result.cycles,
         milliseconds=1e3 * result.seconds,
+        least_milliseconds=1e3 * least,
+        most_milliseconds=1e3 * most,
+        host_milliseconds=1e3 * timing.shares(result).host,
         device_milliseconds=1e3 * result.device_seconds,
         fixed_share=result.fixed_share,
         lower_bound=bound.lower,

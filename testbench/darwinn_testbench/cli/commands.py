@@ -47,6 +47,7 @@ SUMMARIES: Mapping[str, str] = {
     "accuracy": (
         "Predict published latencies and show the errors; no model's figures predict itself."
     ),
+    "calibrate": "Fit a host to times that you measured, and write its description for --host.",
     "profile": "Show the time of an inference by layer, unit and wait, or by operator.",
     "import": "Show the operator times that ExecuTorch's runtime recorded, on any device.",
     "report": (

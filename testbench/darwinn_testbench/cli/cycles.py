@@ -62,7 +62,7 @@ _COLUMNS: tuple[Column[CyclesRow], ...] = (
     Column("type", lambda row: row.type),
     Column("cycles", lambda row: row.cycles_text, "right"),
     Column("ms", lambda row: row.milliseconds_text, "right"),
-    Column("fixed", lambda row: _share(row.fixed_share), "right"),
+    Column("host", lambda row: _share(row.host_share), "right"),
     Column("compiler", lambda row: _estimate(row), "right"),
     Column("verdict", lambda row: row.verdict),
 )
@@ -93,8 +93,8 @@ def command(
 
     The model needs no data, and the result is the same every time. An inference is the
     EXECUTION_ONLY or STAND_ALONE executable of a model; PARAMETER_CACHING runs once before.
-    Milliseconds include the host's fixed cost of a request; `fixed` is its share. `compiler` is the
-    compiler's own estimate.
+    Milliseconds include the host and its link; `host` is their share, and the times in parentheses
+    hold the real one nine times out of ten. `compiler` is the compiler's own estimate.
 
     If the compiler left operators to the CPU, the command also measures these on this machine,
     after one inference on noise, and prints their time in a line of its own. --chip-only leaves

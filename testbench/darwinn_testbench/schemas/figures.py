@@ -291,6 +291,32 @@ class Evaluated(TypedDict):
     worst: NotRequired[list[str]]
 
 
+class HostParameter(TypedDict):
+    """A parameter of a host's description."""
+
+    value: float
+    unit: str
+    source: str
+    confidence: str
+    least: NotRequired[float]
+    most: NotRequired[float]
+
+
+class Calibrated(TypedDict):
+    """`calibrate`."""
+
+    chip: str
+    base: str
+    models: int
+    clock_told: bool
+    clocks: dict[str, float]
+    mean_error: float
+    worst_error: float
+    mean_left_out_error: float | None
+    worst_left_out_error: float | None
+    parameters: dict[str, HostParameter]
+
+
 class Predicted(TypedDict):
     """`accuracy`."""
 

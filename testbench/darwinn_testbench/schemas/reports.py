@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from darwinn_testbench.accuracy.measured import CalibrationRow
 from darwinn_testbench.accuracy.predict import AccuracyRow
 from darwinn_testbench.chip.bit_coverage import CoverageRow
 from darwinn_testbench.chip.cycles import CyclesRow
@@ -59,6 +60,7 @@ COMMANDS: Mapping[str, tuple[tuple[Any, Any], ...]] = {
         (OperatorTimeRow, figures.OperatorsTimed),
     ),
     "import": ((OperatorTimeRow, figures.Imported),),
+    "calibrate": ((CalibrationRow, figures.Calibrated),),
     "accuracy": ((AccuracyRow, figures.Predicted),),
     "regress": ((Outcome, figures.Regressed),),
     "survey": ((SurveyRow, figures.Surveyed),),

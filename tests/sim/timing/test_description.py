@@ -73,6 +73,9 @@ RULES: dict[type[ChipDescription] | type[HostLink], dict[str, tuple[str, float, 
         "bytes_per_second_out": ("B/s", 1e3, 1e12),
         "fixed_seconds": ("s", 0, 10),
         "on_request": ("flag", 0, 1),
+        "output_copy_seconds": ("s", 0, 1),
+        "scatter": ("share", 0, 10),
+        "clock": ("Hz", 0, 1e10),
     },
 }
 CASES = [(kind, name) for kind, rules in RULES.items() for name in rules]
@@ -97,7 +100,7 @@ def test_the_parameters(kind: type[ChipDescription] | type[HostLink]) -> None:
     for name in found.keys() - places:
         assert found[name] == RULES[kind][name]
     assert [name for name, rule in rules.items() if not rule.whole] == (
-        ["fixed_seconds"] if kind is HostLink else []
+        ["fixed_seconds", "output_copy_seconds", "scatter"] if kind is HostLink else []
     )
     description = made(kind, {})
     assert description.name == "mine"
@@ -201,3 +204,46 @@ def test_a_name_that_is_none() -> None:
     with pytest.raises(FormatError, match="neither a TOML file nor one of") as error:
         host_link("nothing")
     assert error.value.field == ""
+
+
+def test_an_interval_belongs_to_a_parameter() -> None:
+    told = entry(5e8, "B/s") | {"least": 4.5e8, "most": 6e8}
+    link = made(HostLink, {"bytes_per_second_in": told})
+    assert link.bytes_per_second_in.interval == (4.5e8, 6e8)
+    assert link.as_json()["bytes_per_second_in"] == told | {"confidence": "medium"}
+    assert link.bytes_per_second_out.interval == (1e3, 1e3)
+    half = made(HostLink, {"bytes_per_second_in": entry(5e8, "B/s") | {"most": 6e8}})
+    assert half.bytes_per_second_in.interval == (5e8, 6e8)
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [
+        ({"least": 6e8}, "the value 500000000.0 is not within 600000000.0 to 500000000.0"),
+        ({"most": 4e8}, "the value 500000000.0 is not within 500000000.0 to 400000000.0"),
+        ({"least": "4e8"}, "least is not a number"),
+        ({"most": 1e13}, "most 10000000000000.0 is not within 1000 to 1e\\+12"),
+        ({"lest": 4e8}, "a parameter has exactly"),
+    ],
+)
+def test_an_interval_that_is_none(ends: dict[str, object], reason: str) -> None:
+    with pytest.raises(FormatError, match=reason):
+        made(HostLink, {"bytes_per_second_in": entry(5e8, "B/s") | ends})
+
+
+def test_what_may_be_absent() -> None:
+    table = {
+        name: entry(low, unit)
+        for name, (unit, low, _) in RULES[HostLink].items()
+        if name not in ("output_copy_seconds", "scatter", "clock")
+    }
+    link = HostLink.from_table("mine", table)
+    assert (link.output_copy_seconds.value, link.scatter.value, link.clock.value) == (0, 0, 0)
+
+
+def test_a_host_may_set_the_clock() -> None:
+    chip = chip_description("beagle-max")
+    assert host_link("usb3").clocked(chip) == chip
+    slow = made(HostLink, {"clock": entry(250_000_000, "Hz")})
+    assert slow.clocked(chip).clock.value == 250_000_000
+    assert slow.clocked(chip).ring_fifo_rows == chip.ring_fifo_rows

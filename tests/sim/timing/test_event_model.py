@@ -399,7 +399,7 @@ def test_an_endless_run_is_ended() -> None:
         timing.simulate_program(program, sizes, limit=50)
 
 
-@pytest.mark.parametrize("patience", [3, 50])
+@pytest.mark.parametrize("patience", [3, 100])
 def test_turns_in_which_something_moves_are_no_waste(
     patience: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,7 +155,7 @@ def test_what_cannot_be_used_is_left_out_and_the_rest_predicted(
         (
             'host = "usb3"',
             'host = "usb5"',
-            "there is no host 'usb5', only: desk, harness, pcie, usb2, usb3",
+            "there is no host 'usb5', only: desk, harness, pcie, pcie-pc, usb2, usb3",
         ),
         ("{ two", "{ three", "there is no model 'three', only: one, two"),
         ('binary = "two"', 'binari = "two"', "model 'two': .* unknown field `binari`"),

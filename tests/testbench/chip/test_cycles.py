@@ -40,8 +40,16 @@ def test_a_run_is_timed_with_its_conditions(model: bytes) -> None:
         assert 0 < row.lower_bound <= row.cycles
         assert row.device_milliseconds == pytest.approx(row.cycles / 250e3)
         fixed = row.milliseconds - row.device_milliseconds
-        assert fixed == pytest.approx(row.fixed_share * row.milliseconds)
-        assert fixed == pytest.approx(report.figures["fixed_milliseconds"])
+        copying = 1e3 * row.timing.copy_seconds if row.timing else 0.0
+        assert fixed - copying == pytest.approx(row.fixed_share * row.milliseconds)
+        assert fixed - copying == pytest.approx(report.figures["fixed_milliseconds"])
+        assert row.least_milliseconds is not None and row.most_milliseconds is not None
+        assert row.least_milliseconds < row.milliseconds < row.most_milliseconds
+        assert row.host_milliseconds is not None and row.host_share is not None
+        assert fixed < row.host_milliseconds <= row.milliseconds
+        assert row.milliseconds_text == (
+            f"{row.milliseconds:.3g} ({row.least_milliseconds:.3g} to {row.most_milliseconds:.3g})"
+        )
         assert sum(row.waiting.values()) == pytest.approx(1)
 
 
@@ -81,13 +89,16 @@ def test_descriptions_extend_others(tmp_path: Path) -> None:
     assert replace(mine, name=known.name, clock=known.clock) == known
 
 
-CLOCK = '[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\nconfidence = "{known}"\n'
+CLOCK = (
+    'extends = "beagle-max"\n[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\n'
+    'confidence = "{known}"\n'
+)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("clock = 5", "has exactly"),
+        ('extends = "beagle-max"\nclock = 5', "has exactly"),
         ("[speed]\nvalue = 1", "no such parameter"),
         ("", "is missing"),
         ('extends = "beagle-max"\nextends = 1', "not TOML"),
@@ -97,8 +108,7 @@ CLOCK = '[clock]\nvalue = {value}\nunit = "{unit}"\nsource = "{source}"\nconfide
         (CLOCK.format(value="true", unit="Hz", source="x", known="low"), "not a number"),
         (CLOCK.format(value=1, unit="Hz", source="x", known="low"), "not within"),
         (
-            'extends = "beagle-max"\n'
-            + CLOCK.format(value=1.5, unit="rows", source="x", known="low").replace(
+            CLOCK.format(value=1.5, unit="rows", source="x", known="low").replace(
                 "clock", "ring_fifo_rows"
             ),
             "1.5 is not a whole number",
@@ -169,7 +179,7 @@ def test_markdown_has_the_figures_of_each_executable(model: bytes) -> None:
     lines = to_markdown([replace(report, rows=(*report.rows, refused))]).decode().splitlines()
     assert "| case | type | cycles | ms |" in lines
     for row in report.rows:
-        assert f"| {row.name} | {row.type} | {row.cycles:,} | {row.milliseconds:.3f} |" in lines
+        assert f"| {row.name} | {row.type} | {row.cycles:,} | {row.milliseconds_text} |" in lines
     assert "| other | EXECUTION_ONLY | - | - |" in lines
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from darwinn_testbench.accuracy.measured import CalibrationRow
 from darwinn_testbench.accuracy.predict import AccuracyRow
 from darwinn_testbench.chip.bit_coverage import CoverageRow
 from darwinn_testbench.chip.cpu_operators import CpuOperator
@@ -48,6 +49,7 @@ DOCUMENTS = Path(__file__).parents[3] / "docs"
 PRINTED = (
     AccuracyRow,
     Agreement,
+    CalibrationRow,
     CyclesRow,
     AspectFigures,
     DifferenceRow,

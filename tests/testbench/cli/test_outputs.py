@@ -16,8 +16,9 @@ from darwinn_testbench.cli.outputs import OUTPUTS, TEXTS
 from darwinn_testbench.compiler import sample
 
 READS = {
-    "--chip", "--data", "--expected", "--host", "--inputs", "--labels", "--models", "--natives",
-    "--points", "--preload", "--program", "--reference", "--replay", "--then", "--with",
+    "--base", "--chip", "--data", "--expected", "--host", "--inputs", "--labels", "--models",
+    "--natives", "--points", "--preload", "--program", "--reference", "--replay", "--then",
+    "--times", "--with",
 }  # fmt: skip
 """Options that name what is read, or may."""
 

@@ -65,6 +65,13 @@ REPORTS = (
     ("profile", DENSE),
     ("profile", "convolution.pte", "--runs", "1"),
     ("accuracy",),
+    ("calibrate", f"{DENSE}=0.6", "convolution_edgetpu.tflite=0.7"),
+    (
+        "calibrate",
+        f"{DENSE}=0.6",
+        "convolution_edgetpu.tflite=0.7",
+        "dense_stand_alone_edgetpu.tflite=0.6",
+    ),
     ("regress", "cases.toml", "--journal", "regressed", "--jobs", "1"),
     ("survey", ".", "--journal", "surveyed", "--jobs", "1"),
     ("sample", "again"),

@@ -1,0 +1,215 @@
+"""Times of models that a user measured: from the command line or a CSV, fitted to his host."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from darwinn_formats.darwinn import load
+from darwinn_formats.files import read_file
+from darwinn_sim import timing
+from darwinn_sim.timing.description import HostLink
+
+from darwinn_testbench.accuracy.calibration import PARAMETERS, Calibration, calibrate, timed
+from darwinn_testbench.chip.cpu_operators import cpu_operators, named_operators
+from darwinn_testbench.chip.cycles import check_pair
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Report, Row, Verdict, counted
+from darwinn_testbench.report.progress import ProgressCallback, silent
+
+FEWEST = 2
+"""Models below which nothing of a host can be told."""
+
+_WRITTEN = (*PARAMETERS, "scatter")
+"""What a host file has of its own; everything else is that of the description it extends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationRow(Row):
+    """A model that was measured: times in ms, errors as shares of the measured one.
+
+    ``predicted`` is by the fit to all models, ``left_out_error`` the error by a fit to the others
+    alone; None where there are too few.
+    """
+
+    model: str
+    measured: float
+    predicted: float
+    error: float
+    left_out_error: float | None = None
+
+
+def given_times(words: Iterable[str]) -> dict[str, list[float]]:
+    """Milliseconds by model, of ``MODEL=MS``; raises ``InputError`` naming a word that is none."""
+    times: dict[str, list[float]] = {}
+    for word in words:
+        model, equals, number = word.rpartition("=")
+        if not equals or not model:
+            raise InputError(f"{word}: give MODEL=MS, the file of a model and its milliseconds")
+        times.setdefault(model, []).append(_milliseconds(number, word))
+    return times
+
+
+def times_of_csv(path: Path) -> dict[str, list[float]]:
+    """Milliseconds by model, of a CSV with a model and a time in each line; a first line without
+    a time is a heading. Models count from the folder of the CSV.
+
+    Raises ``InputError`` naming the line, ``FormatError`` if the file is too large, ``OSError``.
+    """
+    times: dict[str, list[float]] = {}
+    text = read_file(path).decode("utf-8", "replace")
+    for number, line in enumerate(csv.reader(io.StringIO(text)), 1):
+        cells = [cell.strip() for cell in line]
+        if not any(cells) or (number == 1 and not _is_number(cells[-1])):
+            continue
+        where = f"{path}: line {number}"
+        if len(cells) != FEWEST:
+            raise InputError(f"{where}: give a model and its milliseconds, two cells")
+        times.setdefault(str(path.parent / cells[0]), []).append(_milliseconds(cells[1], where))
+    return times
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _milliseconds(text: str, where: str) -> float:
+    value = float(text) if _is_number(text) else math.nan
+    if not 0 < value < math.inf:
+        raise InputError(f"{where}: {text!r} is no time in milliseconds")
+    return value
+
+
+def calibrate_host(
+    times: Mapping[str, Sequence[float]],
+    base: str,
+    chip: str,
+    *,
+    progress: ProgressCallback = silent,
+) -> tuple[Report[CalibrationRow], HostLink]:
+    """Fit a host to measured times.
+
+    Args:
+        times: milliseconds of an inference by the file of its compiled model; of several the
+            median is taken.
+        base: the kind of host: a built-in link or a TOML file.
+        chip: a built-in chip description or a TOML file.
+        progress: told what is being done.
+
+    Raises:
+        InputError: fewer than two models, or a link that does not belong to the chip.
+        FormatError, OSError: a file is not valid or cannot be read.
+        SimulationError: a model cannot be timed.
+    """
+    if len(times) < FEWEST:
+        raise InputError(f"{counted(len(times), 'model')} measured: give two or more")
+    description, link = timing.chip_description(chip), timing.host_link(base)
+    check_pair(description, link)
+    models, on_cpu = [], []
+    for model in times:
+        file = load(Path(model))
+        if not file.models:
+            raise InputError(f"{model}: holds no compiled model")
+        models.append(timed(file.models[0].inference, description))
+        on_cpu.append(named_operators(cpu_operators(file)))
+    measured = [statistics.median(each) for each in times.values()]
+    found = calibrate(
+        models,
+        [each / 1e3 for each in measured],
+        link,
+        description.clock.value,
+        source=f"darwinn calibrate: {counted(len(times), 'model')}",
+        progress=lambda done: progress("simulating", done, None),
+    )
+    rows = [
+        CalibrationRow(
+            name=Path(model).name,
+            verdict=Verdict.PASS,
+            message=f"operators on the CPU count as the host's: {left}" if left else "",
+            model=model,
+            measured=here,
+            predicted=1e3 * float(predicted),
+            error=1e3 * float(predicted) / here - 1,
+            left_out_error=None if np.isnan(error) else float(error),
+        )
+        for model, here, predicted, error, left in zip(
+            times, measured, found.predicted, found.left_out, on_cpu, strict=True
+        )
+    ]
+    figures = _figures(found, rows, base)
+    report = Report(
+        command="calibrate",
+        file=counted(len(times), "model"),
+        rows=tuple(rows),
+        figures={"chip": description.name, **figures},
+        message=_message(found, figures),
+    )
+    return report, found.link
+
+
+def _figures(found: Calibration, rows: Sequence[CalibrationRow], base: str) -> dict[str, Any]:
+    described = found.link.as_json()
+    errors = [abs(row.error) for row in rows]
+    others = [abs(row.left_out_error) for row in rows if row.left_out_error is not None]
+    return {
+        "base": base,
+        "models": len(rows),
+        "clock_told": found.told,
+        "clocks": {f"{clock:.0f}": scatter for clock, scatter in found.clocks.items()},
+        "mean_error": statistics.mean(errors),
+        "worst_error": max(errors),
+        "mean_left_out_error": statistics.mean(others) if others else None,
+        "worst_left_out_error": max(others, default=None),
+        "parameters": {name: described[name] for name in _WRITTEN},
+    }
+
+
+def _message(found: Calibration, figures: Mapping[str, Any]) -> str:
+    """How well it fits, and what cannot be told."""
+    text = (
+        f"the fit is off by {figures['mean_error']:.1%} on average, "
+        f"{figures['worst_error']:.1%} at most"
+    )
+    if figures["mean_left_out_error"] is not None:
+        text += (
+            f"; models that took no part in it by {figures['mean_left_out_error']:.1%}, "
+            f"{figures['worst_left_out_error']:.1%} at most"
+        )
+    low, high = found.link.clock.interval
+    if not found.told:
+        text += (
+            f"; these models do not tell clock and rates apart: {low / 1e6:g} and {high / 1e6:g} "
+            "MHz fit alike, and times have the range of both; add a model that computes much and "
+            "returns little"
+        )
+    return text
+
+
+def host_file(link: HostLink, base: str) -> str:
+    """A host's description as TOML, for ``--host``: what was fitted, and what it extends."""
+    lines = [f'extends = "{base}"']
+    for name in _WRITTEN:
+        quantity = getattr(link, name)
+        unit = HostLink.parameters()[name].unit
+        lines += [
+            "",
+            f"[{name}]",
+            f"value = {quantity.value}",
+            f'unit = "{unit}"',
+            f'source = "{quantity.source}"',
+            f'confidence = "{quantity.confidence.value}"',
+        ]
+        if quantity.least is not None and quantity.most is not None:
+            lines += [f"least = {quantity.least}", f"most = {quantity.most}"]
+    return "\n".join(lines) + "\n"

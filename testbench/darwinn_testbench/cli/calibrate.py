@@ -1,0 +1,132 @@
+"""`darwinn calibrate`: fit a host to times that were measured with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from darwinn_sim.timing import HostLink
+from rich.console import RenderableType
+
+from darwinn_testbench.accuracy.measured import (
+    CalibrationRow,
+    calibrate_host,
+    given_times,
+    host_file,
+    times_of_csv,
+)
+from darwinn_testbench.cli import options
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.report.files import write_result
+from darwinn_testbench.request import settings, timing
+from darwinn_testbench.request.timing import DEFAULT_CHIP
+
+EXAMPLES = """**Examples**
+
+`darwinn calibrate mobilenet_edgetpu.tflite=2.31 detector_edgetpu.tflite=7.9 --output desk.toml`
+
+`darwinn calibrate --times times.csv --base pcie --output desk.toml`
+
+`darwinn cycles other_edgetpu.tflite --host desk.toml`
+"""
+
+Measured = Annotated[
+    list[str] | None,
+    argument(
+        "MODEL=MS...",
+        "Compiled models, each with the milliseconds of one inference, as an application measures "
+        "them; of several times of a model the median counts.",
+    ),
+]
+Times = Annotated[
+    Path | None,
+    option("--times CSV", "More of them: a model and its milliseconds in each line."),
+]
+Base = Annotated[
+    str,
+    option(
+        "--base NAME",
+        "Kind of host, whose description holds where the times say nothing: a host link or a TOML "
+        "file (docs/timing.md).",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    option("--output -o TOML", "Write the host's description, for --host; - is standard output."),
+]
+
+_COLUMNS: tuple[Column[CalibrationRow], ...] = (
+    Column("model", lambda row: row.name, may_shrink=True),
+    Column("measured ms", lambda row: f"{row.measured:.4g}", "right"),
+    Column("predicted ms", lambda row: f"{row.predicted:.4g}", "right"),
+    Column("error", lambda row: f"{row.error:+.1%}", "right"),
+    Column("without it", lambda row: _share(row.left_out_error), "right"),
+)
+
+_SCALES = {"Hz": (1e6, "MHz"), "B/s": (1e6, "MB/s"), "s": (1e-3, "ms"), "share": (0.01, "%")}
+"""How parameters are printed: divided by, and the unit."""
+
+
+def command(
+    measured: Measured = None,
+    times: Times = None,
+    base: Base = "usb3",
+    chip: timing.Chip = DEFAULT_CHIP,
+    output: Output = None,
+    json: settings.Json = False,
+) -> None:
+    """Fit a host to times that you measured, and write its description for --host.
+
+    The fit gives the host's fixed cost of a request, the link's rates, the time of a copy of
+    outputs, and the chip's clock, each with the interval in which it lies nine times out of ten.
+    Two models are enough to begin with; ten that differ in computation and in bytes of output tell
+    all of it. `without it` is the error of a model by a fit to the others alone.
+    """
+    options.only_one_on_stdout(json=json, output=output)
+    given = given_times(measured or ())
+    for model, more in times_of_csv(times).items() if times is not None else ():
+        given.setdefault(model, []).extend(more)
+    with progress_bar() as progress:
+        report, link = calibrate_host(given, base, chip, progress=progress)
+    if output is not None:
+        write_result(output, host_file(link, base).encode())
+    finish(
+        report,
+        file=report.file,
+        as_json=json,
+        body=partial(_body, link=link),
+        next_step=_next_step(output),
+        summary_on_stderr=str(output) == "-",
+    )
+
+
+def _next_step(output: Path | None) -> str:
+    if output is None or str(output) == "-":
+        return "the same with --output desk.toml writes a description for --host"
+    return f"darwinn cycles MODEL --host {output} times other models with it"
+
+
+def _body(report: Report[CalibrationRow], link: HostLink) -> Sequence[RenderableType]:
+    figures: dict[str, Any] = report.figures["parameters"]
+    lines = [_parameter(name, found) for name, found in figures.items()]
+    notes = [f"{row.name}: {row.message}" for row in report.rows if row.message]
+    return [table(_COLUMNS, report.rows), *lines, *notes]
+
+
+def _parameter(name: str, found: dict[str, Any]) -> str:
+    scale, unit = _SCALES[found["unit"]]
+    value = found["value"]
+    if name == "output_copy_seconds":
+        scale, unit = 1e-9, "ns"
+    text = f"{name.removesuffix('_seconds').replace('_', ' ')}: {value / scale:.4g} {unit}"
+    least, most = found.get("least", value), found.get("most", value)
+    return text if least == most else f"{text} ({least / scale:.4g} to {most / scale:.4g})"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:+.1%}"

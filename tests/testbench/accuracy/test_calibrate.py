@@ -1,0 +1,286 @@
+"""`darwinn calibrate`: hosts of known parameters and noise are found again, and said so."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from darwinn_sim import timing
+from darwinn_sim.timing.description import Confidence, HostLink, Quantity
+from darwinn_testbench.accuracy.calibration import Timed, calibrate
+from darwinn_testbench.accuracy.measured import calibrate_host, host_file
+from darwinn_testbench.chip.cycles import measure
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compiler.network import random_dense
+from darwinn_testbench.compiler.package import compile_network, edgetpu_model
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Verdict
+
+CLOCK = 500e6
+SHAPES = [
+    # cycles, bytes in, bytes out, copies: computing, moving in, moving out, and nothing much.
+    (20_000_000, 30_000, 1_000, 1),
+    (4_000_000, 40_000, 8, 1),
+    (600_000, 280_000, 1_000, 1),
+    (300_000, 150_000, 4_000, 1),
+    (20_000, 200_000, 8, 1),
+    (10_000, 50_000, 8, 1),
+    (80_000, 5_000, 260_000, 65_000),
+    (40_000, 5_000, 130_000, 32_000),
+    (500_000, 130_000, 60_000, 28),
+    (900_000, 20_000, 400_000, 256),
+    (500, 9_000, 8, 1),
+    (2_000_000, 60_000, 180_000, 4_000),
+]
+
+
+def quantity(value: float, least: float | None = None, most: float | None = None) -> Quantity:
+    return Quantity(value, "a test", Confidence.MEDIUM, least, most)
+
+
+def model(cycles: int, inward: int, outward: int, copies: int) -> Timed:
+    """A model whose transfers overlap with nothing but a tenth of its computation."""
+
+    def at(link: HostLink) -> float:
+        arriving = CLOCK * inward / link.bytes_per_second_in.value
+        leaving = CLOCK * outward / link.bytes_per_second_out.value
+        return max(cycles, 0.9 * cycles + arriving) + leaving
+
+    return Timed(at, copies)
+
+
+MODELS = [model(*shape) for shape in SHAPES]
+
+
+def host(fixed: float, inwards: float, outwards: float, copy: float, clock: float) -> HostLink:
+    return replace(
+        timing.host_link("usb3"),
+        fixed_seconds=quantity(fixed),
+        bytes_per_second_in=quantity(inwards),
+        bytes_per_second_out=quantity(outwards),
+        output_copy_seconds=quantity(copy),
+        clock=quantity(clock),
+    )
+
+
+def seconds(each: Timed, link: HostLink) -> float:
+    """What a host of these parameters measures."""
+    clock = link.clock.value
+    scaled = replace(
+        link,
+        bytes_per_second_in=quantity(link.bytes_per_second_in.value * CLOCK / clock),
+        bytes_per_second_out=quantity(link.bytes_per_second_out.value * CLOCK / clock),
+    )
+    copying = each.copies * link.output_copy_seconds.value
+    return each.cycles(scaled) / clock + copying + link.fixed_seconds.value
+
+
+HOSTS = {
+    "desktop": host(4e-4, 430e6, 80e6, 6e-9, 500e6),
+    "slow clock": host(2.5e-4, 360e6, 45e6, 1e-8, 250e6),
+    "slow board": host(2.2e-3, 270e6, 30e6, 3e-8, 500e6),
+    "hot chip": host(3e-4, 380e6, 60e6, 1e-8, 170e6),
+}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+def test_a_host_is_found_again(name: str, noise: float) -> None:
+    true, random = HOSTS[name], np.random.default_rng(len(name))
+    measured = [seconds(each, true) * math.exp(random.normal(0, noise)) for each in MODELS]
+    found = calibrate(MODELS, measured, timing.host_link("usb3"), CLOCK, source="a test")
+    assert found.told
+    assert found.link.clock.value == pytest.approx(true.clock.value, rel=0.02 + 3 * noise)
+    for parameter in ("fixed_seconds", "bytes_per_second_in", "bytes_per_second_out"):
+        wanted, got = getattr(true, parameter).value, getattr(found.link, parameter)
+        assert got.value == pytest.approx(wanted, rel=0.08 + 5 * noise), parameter
+        low, high = got.interval
+        assert low * 0.85 <= wanted <= high * 1.15, parameter
+    errors = np.abs(found.predicted / measured - 1)
+    assert errors.mean() < 0.02 + noise
+    assert np.nanmean(np.abs(found.left_out)) < 0.04 + 2 * noise
+    assert found.link.scatter.value < 0.08 + 5 * noise
+
+
+def test_five_models_predict_the_others_within_their_intervals() -> None:
+    true = HOSTS["desktop"]
+    within, errors = [], []
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        measured = [seconds(each, true) * math.exp(random.normal(0, 0.02)) for each in MODELS]
+        chosen = sorted(random.permutation(len(MODELS))[:8])
+        found = calibrate(
+            [MODELS[k] for k in chosen],
+            [measured[k] for k in chosen],
+            timing.host_link("usb3"),
+            CLOCK,
+            source="a test",
+        )
+        for k in set(range(len(MODELS))) - set(chosen):
+            predicted = seconds(MODELS[k], found.link)
+            errors.append(abs(predicted / measured[k] - 1))
+            spread = _spread(MODELS[k], found.link)
+            within.append(abs(predicted - measured[k]) <= spread)
+    assert np.mean(errors) < 0.08
+    assert np.mean(within) >= 0.8
+
+
+def _spread(each: Timed, link: HostLink) -> float:
+    """Half the interval of a time, from the intervals of the parameters one by one."""
+    middle = seconds(each, link)
+    parts = [link.scatter.value * middle]
+    for name in ("fixed_seconds", "bytes_per_second_in", "bytes_per_second_out"):
+        ends: list[dict[str, Any]] = [{name: quantity(end)} for end in getattr(link, name).interval]
+        parts.append(max(abs(seconds(each, replace(link, **end)) - middle) for end in ends))
+    return math.hypot(*parts)
+
+
+def test_models_that_do_not_compute_leave_the_clock_open() -> None:
+    light = [model(1_000, inward, 8, 1) for inward in (5_000, 40_000, 160_000, 320_000)]
+    measured = [seconds(each, HOSTS["desktop"]) for each in light]
+    found = calibrate(light, measured, timing.host_link("usb3"), CLOCK, source="a test")
+    assert not found.told
+    assert found.link.clock == Quantity(500e6, "a test", Confidence.MEDIUM, 250e6, 500e6)
+    assert found.link.fixed_seconds.value == pytest.approx(4e-4, rel=0.05)
+
+
+def test_what_times_say_nothing_of_stays_as_it_was_described() -> None:
+    base = replace(
+        timing.host_link("usb3"), bytes_per_second_out=quantity(50_000_000, 40_000_000, 60_000_000)
+    )
+    quiet = [model(cycles, 50_000, 8, 1) for cycles in (100_000, 900_000, 5_000_000)]
+    measured = [seconds(each, HOSTS["desktop"]) for each in quiet]
+    found = calibrate(quiet, measured, base, CLOCK, source="a test").link.bytes_per_second_out
+    assert found.value == pytest.approx(50_000_000, rel=0.02)
+    assert found.interval == pytest.approx((40_800_000, 61_200_000), rel=0.03)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three small compiled models."""
+    made = tmp_path_factory.mktemp("models")
+    for name, sizes in (("one", (64, 64)), ("two", (128, 64)), ("three", (256, 256))):
+        network = random_dense(sizes, 1)
+        (made / f"{name}.tflite").write_bytes(edgetpu_model(network, compile_network(network)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def measured(folder: Path) -> dict[str, float]:
+    """Milliseconds of each behind a host whose requests take 0.9 ms and whose link is slow."""
+    mine = folder / "mine.toml"
+    mine.write_text(
+        host_file(host(9e-4, 200e6, 50e6, 1e-8, 500e6), "usb3").replace("scatter", "scatter")
+    )
+    times = {}
+    for name in ("one", "two", "three"):
+        rows = measure(folder / f"{name}.tflite", host=str(mine)).rows
+        times[name] = next(row.milliseconds for row in rows if "CACHING" not in row.type)
+    return {name: float(each or 0) for name, each in times.items()}
+
+
+def test_the_command_writes_a_host_that_gives_the_same_times(
+    folder: Path, measured: dict[str, float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "desk.toml"
+    words = [f"{folder / name}.tflite={ms}" for name, ms in measured.items()]
+    assert run_command_line(["calibrate", *words, "--output", str(output), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"] == "pass"
+    assert report["mean_error"] < 0.02
+    assert report["parameters"]["fixed_seconds"]["value"] == pytest.approx(9e-4, rel=0.1)
+    link = timing.host_link(str(output))
+    assert link.name == "desk" and link.on_request == timing.host_link("usb3").on_request
+    row = measure(folder / "two.tflite", host=str(output)).rows[-1]
+    assert row.milliseconds == pytest.approx(measured["two"], rel=0.05)
+    assert row.least_milliseconds is not None and row.most_milliseconds is not None
+    assert row.least_milliseconds < measured["two"] < row.most_milliseconds
+    assert run_command_line(["calibrate", *words]) == 0
+    out = capsys.readouterr().out
+    assert "fixed: 0." in out and " ms (" in out and "MHz" in out
+
+
+def test_a_csv_and_the_command_line_go_together(
+    folder: Path, measured: dict[str, float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "times.csv").write_text(
+        f"model,ms\none.tflite,{measured['one']}\n\ntwo.tflite,{measured['two'] * 0.99}\n"
+        f"two.tflite,{measured['two'] * 1.01}\n"
+    )
+    words = ["calibrate", f"{folder}/three.tflite={measured['three']}"]
+    assert run_command_line([*words, "--times", str(folder / "times.csv"), "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows.keys() == {"one.tflite", "two.tflite", "three.tflite"}
+    assert rows["two.tflite"]["measured"] == pytest.approx(measured["two"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["one.tflite"], "one.tflite: give MODEL=MS"),
+        (["=3"], "=3: give MODEL=MS"),
+        (["one.tflite=fast"], "'fast' is no time in milliseconds"),
+        (["one.tflite=-1"], "'-1' is no time"),
+        (["one.tflite=inf"], "'inf' is no time"),
+        (["one.tflite=1"], "1 model measured: give two or more"),
+        (["one.tflite=1", "one.tflite=2"], "1 model measured: give two or more"),
+        (["one.tflite=1", "gone.tflite=2"], "gone.tflite"),
+        (["one.tflite=1", "two.tflite=2", "--base", "usb5"], "neither a TOML file nor one of"),
+        (["one.tflite=1", "two.tflite=2", "--base", "harness"], "the harness's link belongs to"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    folder: Path,
+    words: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    assert run_command_line(["calibrate", *words]) == 2
+    captured = capsys.readouterr()
+    assert message in " ".join((captured.out + captured.err).split())
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("a.tflite", "line 2: give a model"), ("a,b,c", "line 2: give"), ("a,b", "'b' is no time")],
+)
+def test_a_wrong_line_of_a_csv_is_named(
+    line: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "times.csv").write_text(f"model,ms\n{line}\n")
+    assert run_command_line(["calibrate", "--times", str(tmp_path / "times.csv")]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_host_file_says_what_was_fitted(folder: Path, measured: dict[str, float]) -> None:
+    times = {str(folder / f"{name}.tflite"): [ms] for name, ms in measured.items()}
+    report, link = calibrate_host(times, "usb3", "beagle-max")
+    assert report.verdict is Verdict.PASS
+    path = folder / "again.toml"
+    path.write_text(host_file(link, "usb3"))
+    again = timing.host_link(str(path))
+    assert replace(again, name=link.name) == link
+    with pytest.raises(InputError, match="give two or more"):
+        calibrate_host({}, "usb3", "beagle-max")
+
+
+def test_the_times_of_a_run_need_no_more_runs_than_they_must(
+    folder: Path, measured: dict[str, float]
+) -> None:
+    asked: list[int] = []
+
+    def progress(description: str, done: int, total: int | None) -> None:
+        assert description and total is None
+        asked.append(done)
+
+    times = {str(folder / f"{name}.tflite"): [ms] for name, ms in measured.items()}
+    calibrate_host(times, "usb3", "beagle-max", progress=progress)
+    assert asked == list(range(1, len(asked) + 1))
+    assert len(asked) <= 3 * 2 * 6 * len(times)
