@@ -1,4 +1,4 @@
-"""What operators on the CPU give the chip is computed once: expected is what the chip makes of it."""
+"""What operators on the CPU give the chip is computed once; the chip is judged from there on."""
 
 from __future__ import annotations
 
