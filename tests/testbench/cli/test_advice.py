@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("detect cat.bmp m_edgetpu.tflite", "try darwinn classify"),
         ("cycles m_edgetpu.tflite --max-seconds nan", "'--max-seconds': nan is no number"),
         ("survey . --timeout=NaN", "'--timeout': NaN is no number"),
-        ("cycles m_edgetpu.tflite --host nope", "harness, pcie, usb2, usb3, none"),
+        ("cycles m_edgetpu.tflite --host nope", "harness, pcie, pcie-pc, usb2, usb3, none"),
         ("cycles m_edgetpu.tflite --model 7", "--executable N is what this command takes"),
         ("evaluate m_edgetpu.tflite . --mean nan", "--mean nan: no number"),
         ("evaluate photos m_edgetpu.tflite", "photos: a folder, and no model: MODEL comes first"),
