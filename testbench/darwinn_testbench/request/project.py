@@ -92,11 +92,11 @@ def _value(file: Path, name: str, value: Any, key: Key) -> Any:
     """The plain value of a key; a file is named from the folder of the project."""
     takes = (int, float) if key.plain is float else (key.plain,)
     if type(value) not in takes:
-        raise InputError(f"{file}: {name} = {value!r}: {_WORDS[key.plain]}")
+        raise InputError(f"{file}: {name} = {value!r}: must be {_WORDS[key.plain]}")
     setting = key.setting
     for bound, beyond, word in ((setting.least, -1, "least"), (setting.most, 1, "most")):
         if bound is not None and (value - bound) * beyond > 0:
-            raise InputError(f"{file}: {name} = {value!r}: at {word} {bound:g}")
+            raise InputError(f"{file}: {name} = {value!r}: must be at {word} {bound:g}")
     if setting.use is Use.FILE and value not in setting.offers:
         return str(file.parent / value)
     return value

@@ -82,13 +82,13 @@ def test_a_chip_is_named_from_the_folder_of_the_project(
     ("text", "said"),
     [
         ("hots = 1", "hots: no such key; there are assumptions, chip, "),
-        ('seed = "7"', "seed = '7': a whole number"),
-        ("seed = -1", "seed = -1: at least 0"),
-        ("jobs = 5000", "jobs = 5000: at most 1024"),
-        ("wide = 1", "wide = 1: true or false"),
+        ('seed = "7"', "seed = '7': must be a whole number"),
+        ("seed = -1", "seed = -1: must be at least 0"),
+        ("jobs = 5000", "jobs = 5000: must be at most 1024"),
+        ("wide = 1", "wide = 1: must be true or false"),
         ("cache = '/tmp'", "cache: no such key"),
         ("seed = ", "Invalid value"),
-        ("host = 3", "host = 3: a text"),
+        ("host = 3", "host = 3: must be a text"),
         ("policy = 'near'", "policy 'near': expected exact"),
     ],
 )
