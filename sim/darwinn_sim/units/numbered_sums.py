@@ -291,8 +291,8 @@ def _multiply_known(
         else:
             number = n.narrow[t, at >> 2, at & 3]
             _add_unknown(
-                n.low[t], n.high[t], n.constant[t], n.varying[t], n.weights[t],
-                row, shift, point,
+                n.low[t], n.high[t], n.constant[t], n.varying[t], n.weights[t], n.operand[t],
+                row, shift, point, number,
                 np.int32(field.low_part(number)), np.int32(field.high_part(number)), zero, lanes,
             )  # fmt: skip
         origins.uses_row(n, tile, base, k, lanes, numbering.WEIGHT, number)
@@ -319,9 +319,11 @@ def _add_unknown(
     constant: NDArray[np.int64],
     varying: NDArray[np.int64],
     weights: NDArray[np.int64],
+    operand: NDArray[np.uint64],
     row: NDArray[np.uint32],
     shift: np.uint32,
     point: np.int32,
+    number: np.uint64,
     low_part: np.int32,
     high_part: np.int32,
     zero: np.int64,
@@ -332,8 +334,12 @@ def _add_unknown(
         low[lane] += weight * np.int64(low_part)
         high[lane] += weight * np.int64(high_part)
         constant[lane] -= weight * zero
-        varying[lane] += np.int64(weight != 0)
         weights[lane] += weight
+        # The same byte again is no other. Without branches, so that lanes are taken together.
+        used, first = weight != 0, varying[lane] == 0
+        operand[lane] = number if used and first else operand[lane]
+        others = np.int64(1) if operand[lane] == number and varying[lane] < MANY else np.int64(MANY)
+        varying[lane] = others if used else varying[lane]
 
 
 @inner

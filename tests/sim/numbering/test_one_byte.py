@@ -80,3 +80,11 @@ def test_a_table_that_is_constant_gives_a_constant() -> None:
     tabled = _step(_ONE_HOT, WHOLE, function=1, low_clip=-8.0, high_clip=8.0)
     results, _ = _results(_Chain([tabled], [table], 0))
     assert set(results[:_LANES]) < set(range(CONSTANTS))
+
+
+def test_the_same_byte_twice_is_one_byte() -> None:
+    """As an average over equal elements takes it; the factor undoes the weight."""
+    again = {"main_limit": [1] + [0] * 7, "output_scale": 0.5}
+    step = _step(_ONE_HOT, WHOLE, **again, **walk(MAC, "narrow_read", 0, [(2, 0)]))
+    results, numbers = _results(_Chain([step], [_TABLE], 0))
+    assert results[:_LANES] == numbers[:_LANES]
