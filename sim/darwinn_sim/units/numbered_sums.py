@@ -793,8 +793,8 @@ def _give(
         key = _function_of_byte(n, tile, parameters, scale, weight, constant, form)
         if key == 0:
             number = argument
-        elif is_constant(key):
-            # So a softmax blanks the lanes beside its tensor.
+        elif tabled and is_constant(key):
+            # Whatever the byte is: no other lane needs to know it.
             unit.lane_written[lane] = state.WRITTEN
             unit.rounded[lane] = constant_of(key)
             return

@@ -332,18 +332,17 @@ class _Stage:
         scales: NDArray[np.float32],
         fixed: NDArray[np.int64],
     ) -> None:
-        """If a sum has only one byte and this byte comes out unchanged, the result is that byte. If
-        each value of the byte gives the same, the result is a constant.
+        """If a sum has only one byte and this byte comes out unchanged, the result is that byte.
 
-        The weight of the byte is then the reciprocal of the factor, and it is one of the operands'.
+        Its weight is then the reciprocal of the factor, and the byte is one of the operands'.
         """
         parts = [each for each in self.call.inputs if isinstance(each, _Part)]
         points = {Operand.zero_point.fget(each) for each in parts}  # type: ignore[attr-defined]
         kinds, which = _distinct(fixed, scales, self.output.shape[-1:])
         # Bytes are taken less their zero point, or as they are.
         for zero_point in sorted(points | {0}) if points else ():
-            keeps, constants, inverses = self._keeping(kinds, zero_point)
-            places = np.flatnonzero((keeps | (constants >= 0))[which])
+            keeps, inverses = self._keeping(kinds, zero_point)
+            places = np.flatnonzero(keeps[which])
             if not len(places):
                 continue
             copies = np.empty(len(places), np.uint64)
@@ -351,17 +350,14 @@ class _Stage:
                 *(totals[places], fixed[places], inverses[which[places]], zero_point, copies)
             )
             there = np.isin(copies, np.concatenate([each.numbers.reshape(-1) for each in parts]))
-            of_one, copied = places[there], copies[there]
-            kept = keeps[which[of_one]]
-            found[of_one] = np.where(kept, copied, constants[which[of_one]].astype(np.uint64))
+            found[places[there]] = copies[there]
 
     def _keeping(
         self, kinds: NDArray[np.int64], zero_point: int
-    ) -> tuple[NDArray[np.bool_], NDArray[np.int64], Elements]:
-        """For which constants and factors (:func:`_distinct`) a byte comes out as it went in, or as
-        the same constant whichever it is (else -1), and the inverses of its weights."""
+    ) -> tuple[NDArray[np.bool_], Elements]:
+        """For which constants and factors (:func:`_distinct`) a byte comes out as it went in, and
+        the inverses of its weights."""
         keeps, inverses = np.zeros(len(kinds), np.bool_), np.ones(len(kinds), np.uint64)
-        constants = np.full(len(kinds), -1, np.int64)
         every = np.arange(_BYTE_SPAN + 1)
         for k, kind in enumerate(kinds.tolist()):
             term, factor = kind >> 32, np.array([kind & 0xFFFF_FFFF], np.uint32).view(np.float32)
@@ -370,10 +366,8 @@ class _Stage:
                 continue
             known = self.values(weight * (every - zero_point) + term, factor)
             keeps[k] = np.array_equal(known, every)
-            if (known == known[0]).all():
-                constants[k] = known[0]
             inverses[k] = kernels.inverse(weight)
-        return keeps, constants, inverses
+        return keeps, inverses
 
 
 def _distinct(
