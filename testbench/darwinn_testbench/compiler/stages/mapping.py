@@ -568,26 +568,31 @@ def _unpacking(
 # --- element by element -------------------------------------------------------------------------
 
 
-def _weighted_sum(operation: WeightedSum, placement: Placement, areas: Areas) -> Iterator[Phase]:
-    """Both operands one after another, two channels a step, times 16-bit weights."""
-    left, right = (placement.of(each) for each in operation.sources)
-    result = placement.of(operation.result)
-    rows = one_hot(operation.weights)
-    row, _ = areas.take(len(rows))
-    sums = Sums(
-        operation.stage,
+def _with_wide_weights(stage: OutputStage, result: Storage, row: int, rows: int) -> Sums:
+    """Two channels a step, times 16-bit weights: those of a step are a row of ``rows``."""
+    return Sums(
+        stage,
         0,
         0,
-        len(rows),
+        rows,
         result.image.pitch // GROUP,
         GROUP,
         GROUP,
         GROUP,
         row,
         0,
-        [(len(rows), 1)],
+        [(rows, 1)],
         wide_weights=True,
     )
+
+
+def _weighted_sum(operation: WeightedSum, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Both operands one after another, two channels a step, times 16-bit weights."""
+    left, right = (placement.of(each) for each in operation.sources)
+    result = placement.of(operation.result)
+    rows = one_hot(operation.weights)
+    row, _ = areas.take(len(rows))
+    sums = _with_wide_weights(operation.stage, result, row, len(rows))
     parts = {}
     for tile in TILES:
         if not result.own_pixels(tile):
@@ -775,20 +780,7 @@ def _interpolated(operation: Interpolated, placement: Placement, areas: Areas) -
         weights = tuple(a * b for a in down_weights for b in across_weights)
         rows = one_hot(weights)
         row, _ = areas.take(len(rows))
-        sums = Sums(
-            operation.stage,
-            0,
-            0,
-            len(rows),
-            result.image.pitch // GROUP,
-            GROUP,
-            GROUP,
-            GROUP,
-            row,
-            0,
-            [(len(rows), 1)],
-            wide_weights=True,
-        )
+        sums = _with_wide_weights(operation.stage, result, row, len(rows))
         yield Phase(
             operation.number,
             "interpolation",
