@@ -56,7 +56,7 @@ def pairs(folders: Sequence[Path]) -> Iterator[Pair]:
 
 
 def side(path: Path, operators: int) -> Side:
-    """What a compiled model takes."""
+    """Bytes and cycles that a compiled model takes."""
     executables = load(path).executables
     caching = ExecutableType.PARAMETER_CACHING
     inference = [each for each in executables if each.type is not caching]

@@ -1,7 +1,7 @@
 """Which parameters stay on the chip, and on which tile.
 
-What only one tile needs stays in its place. What all tiles need is kept by one of them, which
-broadcasts it when it is needed. Pieces fill up tile after tile; one may go on on the next tile.
+A tile keeps the parameters that only it needs. One tile keeps those that all tiles need, and
+broadcasts them when they are used. Pieces fill up tile after tile; one may go on on the next tile.
 Where not all of them have room, those whose rows are short come from the host each time: a row of
 wide memory is taken by each row, however short.
 """
