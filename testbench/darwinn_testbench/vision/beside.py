@@ -45,7 +45,7 @@ class Agreement:
     @property
     def differs(self) -> bool:
         """Whether any answer is of one side alone, or any pixel of another class."""
-        return bool(self.only_chip or self.only_reference) or (self.pixels or 1.0) < 1
+        return bool(self.only_chip or self.only_reference) or self.pixels not in (None, 1)
 
     def __str__(self) -> str:
         parts = [f"{counted(self.same, 'answer')} of both"]

@@ -45,6 +45,15 @@ def test_an_overlap_is_that_of_the_pixels(
         assert found == float(one == other)
 
 
+@pytest.mark.parametrize(("alike", "differs"), [(0, True), (3, True), (4, False)])
+def test_maps_differ_unless_all_pixels_are_of_one_class(alike: int, *, differs: bool) -> None:
+    one = np.zeros((2, 2), np.int64)
+    other = (np.arange(4) >= alike).astype(np.int64).reshape(2, 2)
+    found = agreement_of(Seen((), classes=one), Seen((), classes=other))
+    assert found.pixels == alike / 4
+    assert found.differs is differs
+
+
 def test_boxes_are_the_same_where_class_and_place_are() -> None:
     chip = Seen((box(1, 0.9, 0, 0, 10, 10), box(2, 0.8, 0, 0, 10, 10), box(1, 0.7, 50, 50, 60, 60)))
     others = Seen((box(1, 0.85, 50, 50, 60, 58), box(1, 0.6, 0, 0, 10, 9), box(3, 0.5, 0, 0, 9, 9)))
