@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import inspect
 import os
 import re
 import subprocess
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import IO
 
@@ -136,12 +138,19 @@ def generate(folder: Path, design: Design) -> list[Path]:
     if design.registers:
         description = folder / "registers.rdl"
         changed = _write_if_changed(description, systemrdl())
+        changed |= _write_if_changed(folder / "registers.made_by", _register_block_maker())
         names = ("darwinn_registers_pkg.sv", "darwinn_registers.sv")
         block = [folder / name for name in names]
         if changed or not all(path.exists() for path in block):
             _export_register_block(description, folder, block)
         sources += block
     return sources
+
+
+def _register_block_maker() -> str:
+    """What besides the description decides the register block: a kept one may be of another."""
+    exporter = hashlib.sha256(inspect.getsource(_export_register_block).encode()).hexdigest()
+    return f"peakrdl-regblock {metadata.version('peakrdl-regblock')}, exporter {exporter}\n"
 
 
 def _export_register_block(description: Path, folder: Path, block: Sequence[Path]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from darwinn_rtl.build import Design, generate
 from darwinn_rtl.harness import HarnessDescription
 from darwinn_rtl.parameters import header, packages
 from darwinn_rtl.source_files import source_files
@@ -44,3 +46,13 @@ def test_the_input_that_waits_follows_from_the_sizes() -> None:
     dma = HarnessDescription()
     waiting = dma.buffer_words * dma.data_bytes + 4 * chip.PARAMETER_UNIT_BYTES
     assert chip_description("harness").host_fifo_bytes.value == waiting
+
+
+def test_a_register_block_of_another_exporter_is_replaced(tmp_path: Path) -> None:
+    design = Design("darwinn_registers", registers=True)
+    *_, block = generate(tmp_path, design)
+    made = block.read_text()
+    for kept_by_an_older_version in ("registers.made_by", block.name):
+        (tmp_path / kept_by_an_older_version).write_text("of another exporter")
+    generate(tmp_path, design)
+    assert block.read_text() == made

@@ -156,7 +156,7 @@ def chains(draw: Any) -> Chain:
     steps: list[Step] = []
     for number in range(draw(st.integers(2, STEPS))):
         known = [step for step in steps if step.mode in (FRESH, AGAIN) and not step.of_data]
-        modes = [FRESH, FRESH, WHOLE, *((AGAIN, LAST) if steps else (LAST,))]
+        modes = [FRESH, FRESH, WHOLE, *((AGAIN, AGAIN, AGAIN, LAST) if known else (LAST,))]
         mode = draw(st.sampled_from(modes))
         lanes = draw(st.sampled_from([1, 5, 64, 64, 64]))
         places = draw(st.integers(1, PLACES))
@@ -168,7 +168,7 @@ def chains(draw: Any) -> Chain:
                 mode = LAST
             else:
                 sums, places = from_step.sums, min(places, from_step.places)
-                lanes = from_step.lanes if draw(st.booleans()) else min(lanes, from_step.lanes)
+                lanes = draw(st.sampled_from([from_step.lanes, *range(1, from_step.lanes, 4)]))
         packs = bool(steps) and (sums == _MADE_ROW or draw(st.booleans()))
         made = [_MADE_ROW] * (packs or any(step.packs for step in steps))
         biases = draw(st.sampled_from([None, None, SCALE_ROW + 2, INPUT_ROW, *made]))

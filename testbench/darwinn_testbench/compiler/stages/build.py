@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import Package
+from darwinn_formats.errors import Portable
 from darwinn_reference.tflite.graph import ABSENT, Network, Operator, network
 
 from darwinn_testbench.compiler.assembler import Assembler
@@ -95,7 +96,7 @@ def build(model: tflite.Model, name: str, stays: Mapping[int, str] | None = None
             kept = _without(source, kept, found)
 
 
-class _StaysHere(Exception):
+class _StaysHere(Portable):
     """An operator turned out not to fit."""
 
     def __init__(self, number: int, reason: str) -> None:

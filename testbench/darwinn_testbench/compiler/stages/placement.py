@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from darwinn_formats.errors import Portable
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.parameters import round_up
@@ -42,7 +43,7 @@ from darwinn_testbench.compiler.stages.storage import (
 _ALIGNMENT = 8
 
 
-class DoesNotFitError(Exception):
+class DoesNotFitError(Portable):
     """What of the network exceeds the tiles' memory: ``operation`` is the number of an operator."""
 
     def __init__(self, operation: int, reason: str) -> None:
