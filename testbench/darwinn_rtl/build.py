@@ -30,7 +30,8 @@ from platformdirs import user_cache_path
 from darwinn_rtl import axi_rules, parameters, toolchain
 from darwinn_rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 from darwinn_rtl.registers_rdl import systemrdl
-from darwinn_rtl.source_files import source, source_files, source_folder
+from darwinn_rtl.source_files import own_folder, source, source_files, source_folder
+from darwinn_rtl.source_order import in_order
 from darwinn_rtl.waves import WAVES_VARIABLE, keep_waves
 
 BUILD_VARIABLE = "DARWINN_RTL_BUILD"
@@ -65,8 +66,13 @@ LOG_LINES = 60
 
 def search_arguments() -> list[str]:
     """Verilator's options for the folders in which it finds modules by name."""
-    folders = sorted({path.parent for path in source_files()})
+    # The first of a name is taken, and of a name only one is among the sources.
+    folders = sorted({path.parent for path in source_files()}, key=_own_first)
     return [word for folder in folders for word in ("-y", str(folder))]
+
+
+def _own_first(folder: Path) -> tuple[bool, Path]:
+    return source_folder() in (folder, *folder.parents), folder
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ class Design:
     def key(self) -> str:
         """Name of the build folder: different for designs that must not share one."""
         # What make has noted down of a build are the paths of what it was made from.
-        made_from = (sys.version, toolchain.verilator_root(), source_folder())
+        made_from = (sys.version, toolchain.verilator_root(), own_folder() or source_folder())
         kind: tuple[object, ...] = (self.waves, self.coverage, *self.defines, *self.seen)
         # Such builds are told apart from others, which keep the names that they have.
         kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
@@ -206,9 +212,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 def design_sources(design: Design, folder: Path) -> list[Path]:
     """Every source of ``design`` in order, the generated ones written into ``folder``."""
-    here = source_folder()
-    packages = sorted((here / "pkg").glob("*.sv"))
-    return [here / "waivers.vlt", *generate(folder, design), *packages, source(f"{design.top}.sv")]
+    packages = [path for path in source_files() if path.stem.endswith("_pkg")]
+    needed = in_order([*generate(folder, design), *packages])
+    return [source("waivers.vlt"), *needed, source(f"{design.top}.sv")]
 
 
 _PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)

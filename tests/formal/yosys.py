@@ -18,7 +18,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from darwinn_rtl.build import Design, generate
-from darwinn_rtl.source_files import source_folder
+from darwinn_rtl.source_files import source_files
+from darwinn_rtl.source_order import in_order
 
 from tests.formal import register_map
 
@@ -216,7 +217,7 @@ def assertions(top: str) -> tuple[str, ...]:
 
 def folders() -> list[Path]:
     """Where modules are found by their names."""
-    return sorted({WRAPPERS, *(path.parent for path in source_folder().rglob("*.sv"))})
+    return sorted({WRAPPERS, *(path.parent for path in source_files())})
 
 
 def sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
@@ -227,7 +228,8 @@ def sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
     if registers:
         read.append(work / f"{register_map.PACKAGE}.sv")
         read[-1].write_text(register_map.package())
-    read += [*sorted((source_folder() / "pkg").glob("*.sv")), wrapper]
+    packages = [path for path in source_files() if path.stem.endswith("_pkg")]
+    read = [*in_order([*read, *packages]), wrapper]
     for name, text in changed.items():
         (work / name).write_text(text)
     return [

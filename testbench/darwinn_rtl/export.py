@@ -1,0 +1,133 @@
+"""The sources of a design for other tools: a folder with a file list and a FuseSoC core file.
+
+The folder needs nothing of this project. It has our sources, the generated ones, ``files.f``
+(every source after those that it needs, which Verilator, slang and most simulators read), and
+``TOP.core`` (CAPI2, which FuseSoC and Edalize read).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from darwinn_rtl.build import Design, generate
+from darwinn_rtl.source_files import own_folder, source, source_files, source_folder
+from darwinn_rtl.source_order import in_order
+
+GENERATED = "generated"
+"""Folder of the generated sources."""
+
+FILE_LIST = "files.f"
+
+WAIVERS = "waivers.vlt"
+"""Warnings of Verilator that are waived, each with its reason."""
+
+_READ_BY_YOSYS = """
+import sys
+from pyosys import libyosys
+libyosys.run_pass("script " + sys.argv[1])
+"""
+
+
+class ExportFailed(Exception):
+    """The design cannot be exported; the message says why."""
+
+
+def tops() -> tuple[str, ...]:
+    """Names of the modules of the chip and the harness that can be exported."""
+    return tuple(
+        path.stem
+        for path in source_files()
+        if not path.stem.endswith("_pkg") and not path.stem.startswith("axi_")
+    )
+
+
+def export(folder: Path, top: str, *, plain: bool = False) -> list[Path]:
+    """Write what module ``top`` needs to ``folder``, which is made; return the files in order.
+
+    ``plain``: one more file, ``TOP.v``, is the same design as plain Verilog (IEEE 1364-2005), one
+    flat module without assertions, which Icarus reads. Its sizes are those of the chip that this
+    process simulates.
+
+    Raises:
+        ExportFailed: no module is called so, or yosys is not installed or refuses the design.
+        OSError: the files cannot be written.
+    """
+    if top not in tops():
+        raise ExportFailed(f"no module is called {top}; there are {', '.join(tops())}")
+    with tempfile.TemporaryDirectory() as work:
+        made = generate(Path(work), Design(top, registers=True))
+        needed = in_order([*made, *source_files()], top)
+        names = [_name(path, Path(work)) for path in needed]
+        for path, name in zip(needed, names, strict=True):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(path.read_text())
+    (folder / WAIVERS).write_text(source(WAIVERS).read_text())
+    (folder / FILE_LIST).write_text("".join(f"{name}\n" for name in names))
+    (folder / f"{top}.core").write_text(_core(top, names))
+    written = [folder / name for name in (*names, WAIVERS, FILE_LIST, f"{top}.core")]
+    if plain:
+        written.append(_plain(folder, top, names))
+    return written
+
+
+def _name(path: Path, generated: Path) -> str:
+    for root, name in ((generated, GENERATED), (own_folder(), "own"), (source_folder(), "")):
+        if root is not None and root in path.parents:
+            return str(Path(name, path.relative_to(root)))
+    raise AssertionError(f"{path} is in none of the folders of sources")
+
+
+def _core(top: str, names: Sequence[str]) -> str:
+    """A FuseSoC core file. JSON is YAML, and needs no library."""
+    core = {
+        "name": f"darwinn-testbench::{top}:0",
+        "description": f"{top} of the darwinn-testbench harness",
+        "filesets": {
+            "rtl": {"files": list(names), "file_type": "systemVerilogSource"},
+            "waivers": {"files": [WAIVERS], "file_type": "vlt"},
+        },
+        "targets": {
+            "default": {"filesets": ["rtl"], "toplevel": top},
+            "lint": {
+                "filesets": ["waivers", "rtl"],
+                "toplevel": top,
+                "default_tool": "verilator",
+                "tools": {"verilator": {"mode": "lint-only", "verilator_options": ["-Wall"]}},
+            },
+        },
+    }
+    return "CAPI=2:\n" + json.dumps(core, indent=2) + "\n"
+
+
+def plain_verilog(sources: Sequence[str | Path], design: Design, target: Path) -> None:
+    """Write ``design`` to ``target`` as yosys writes it back: one flat module without assertions.
+
+    Raises ``ExportFailed`` if yosys is not installed or refuses it.
+    """
+    read = [
+        *("read_slang -j 1 -D SYNTHESIS --top", design.top),
+        *(f"-G {name}={value}" for name, value in design.parameters.items()),
+        *map(str, sources),
+    ]
+    passes = ["proc", "flatten", "opt_clean", "bwmuxmap", f"write_verilog -noattr {target}"]
+    lines = [" ".join(read), f"hierarchy -top {design.top}", *passes, ""]
+    with tempfile.NamedTemporaryFile("w", suffix=".ys") as script:
+        script.write("\n".join(lines))
+        script.flush()
+        command = [sys.executable, "-c", _READ_BY_YOSYS, script.name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "No module named 'pyosys'" in done.stderr:
+        raise ExportFailed("plain Verilog needs yosys with its slang front end: pip install pyosys")
+    if done.returncode:
+        raise ExportFailed(f"yosys refuses {design.top}: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def _plain(folder: Path, top: str, names: Sequence[str]) -> Path:
+    target = folder / f"{top}.v"
+    plain_verilog([folder / name for name in names], Design(top), target)
+    return target
