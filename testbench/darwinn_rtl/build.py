@@ -123,6 +123,10 @@ class SimulationFailed(AssertionError):
     """A cocotb test failed, or the simulator ended before it was done."""
 
 
+class BuildFailed(SimulationFailed):
+    """The tools refuse the sources."""
+
+
 def build_root() -> Path:
     """Folder of all builds."""
     chosen = os.environ.get(BUILD_VARIABLE)
@@ -272,16 +276,19 @@ def _main(design: Design) -> Path:
     return Path(share_dir) / "lib" / "verilator" / "verilator.cpp"
 
 
-@cache
 def build(design: Design) -> Path:
     """Bring the build of ``design`` up to date and return its folder; once in a process.
 
-    Raises ``SimulationFailed`` with the end of the tools' output if it cannot be built.
+    Raises ``BuildFailed`` with the end of the tools' output if it cannot be built.
     """
+    return _built(as_asked(design), own_folder())
+
+
+@cache
+def _built(design: Design, own: Path | None) -> Path:
     from cocotb_tools.config import libs_dir
 
     toolchain.use_wheel_programs()
-    design = as_asked(design)
     folder = build_root() / design.key
     with locked(folder), (folder / "build.log").open("w") as output:
         packages, top = _sources_around(design, folder)
@@ -319,7 +326,7 @@ def library(design: Design) -> Path:
     """Bring a shared library with ``design`` and its C++ sources up to date and return its path.
 
     Python opens it with ctypes and drives it through what its C++ sources export: no simulator
-    process, and no cocotb. Raises ``SimulationFailed`` with the end of the tools' output.
+    process, and no cocotb. Raises ``BuildFailed`` with the end of the tools' output.
     """
     toolchain.use_wheel_programs()
     design = as_asked(design)
@@ -398,7 +405,7 @@ def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
     ]
     if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
         output.flush()
-        raise SimulationFailed(
+        raise BuildFailed(
             f"{design.top} cannot be built ({output.name}):\n{_end(Path(output.name))}"
         )
 

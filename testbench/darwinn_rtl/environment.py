@@ -30,8 +30,8 @@ class SequencedAgent(uvm_agent):
 
     def build_phase(self) -> None:
         """Create the parts."""
-        self.sequencer = uvm_sequencer("sequencer", self)
-        self.driver = self.driver_class("driver", self)
+        self.sequencer = uvm_sequencer.create("sequencer", self)
+        self.driver = self.driver_class.create("driver", self)
 
     def connect_phase(self) -> None:
         """Connect the driver to the sequencer."""
@@ -86,7 +86,7 @@ class EnvironmentTest(uvm_test):
         """Create bench and environment."""
         self.bench = Bench(cocotb.top)
         ConfigDB().set(None, "*", "BENCH", self.bench)
-        self.environment = self.environment_class("environment", self)
+        self.environment = self.environment_class.create("environment", self)
 
     async def run_phase(self) -> None:
         """Start the clock and play the scenario."""

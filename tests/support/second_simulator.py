@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 from darwinn_rtl.build import Design, design_sources
+from darwinn_rtl.export import plain_verilog
 from darwinn_rtl.source_files import source
 
-from tests.formal.yosys import folders, run_script
+from tests.formal.yosys import folders
 
 INPUTS, OUTPUTS = "inputs.txt", "outputs.txt"
 """Files of a run: a line for each cycle, with the bits of all ports in the order of the source."""
@@ -74,27 +75,13 @@ def require_second_simulator() -> None:
         pytest.skip("no Icarus Verilog: apt-get install iverilog")
 
 
-def plain_verilog(design: Design, work: Path) -> Path:
-    """``design`` as yosys writes it back: one flat module without assertions."""
-    path, script = work / f"{design.top}.v", work / "write.ys"
-    sources = design_sources(design, work)[1:]  # without Verilator's waivers
-    read = [
-        *("read_slang -j 1 -D SYNTHESIS --top", design.top),
-        *(f"-G {name}={value}" for name, value in design.parameters.items()),
-        *map(str, sources),
-        *(f"-y {folder}" for folder in folders()),
-        "-Y .sv",
-    ]
-    passes = ["proc", "flatten", "opt_clean", "bwmuxmap", f"write_verilog -noattr {path}"]
-    script.write_text("\n".join([" ".join(read), f"hierarchy -top {design.top}", *passes, ""]))
-    run_script(script)
-    return path
-
-
 def replay(design: Design, widths: dict[str, int], work: Path) -> list[str]:
     """The outputs of each cycle in Icarus, as ``OUTPUTS`` has those of the run in ``work`` whose
     ports are so wide."""
-    netlist, top, found = plain_verilog(design, work), work / "replay.v", work / "icarus.txt"
+    netlist, top, found = work / f"{design.top}.v", work / "replay.v", work / "icarus.txt"
+    # Without Verilator's waivers; yosys finds the other modules by their names.
+    sources = [*design_sources(design, work)[1:], *(f"-y {folder}" for folder in folders())]
+    plain_verilog([*sources, "-Y .sv"], design, netlist)
     connections, sizes = [], {True: 0, False: 0}
     for port in reversed(ports(design.top)):
         low, width = sizes[port.is_input], widths[port.name]

@@ -79,7 +79,7 @@ class HostAgent(uvm_agent):
         self.registers = RegisterAgent.create("registers", self)
         self.memory = MemoryAgent.create("memory", self)
         self.core = CoreAgent.create("core", self)
-        self.sequencer = HostSequencer("sequencer", self)
+        self.sequencer = HostSequencer.create("sequencer", self)
         self.sequencer.agent = self
         self.done = uvm_analysis_port("done", self)
         self.submitted = uvm_analysis_port("submitted", self)

@@ -53,14 +53,14 @@ class DmaEnvironment(uvm_env):
     def build_phase(self) -> None:
         """Create the parts."""
         self.bench: Bench = ConfigDB().get(self, "", "BENCH")
-        self.registers_agent = RegisterAgent("registers_agent", self)
-        self.memory = MemoryAgent("memory", self)
-        self.descriptors = DescriptorAgent("descriptors", self)
-        self.sinks = StreamSinks("sinks", self)
-        self.source = OutputSource("source", self)
-        self.monitor = DmaMonitor("monitor", self)
-        self.interrupts = InterruptMonitor("interrupts", self)
-        self.scoreboard = Scoreboard("scoreboard", self)
+        self.registers_agent = RegisterAgent.create("registers_agent", self)
+        self.memory = MemoryAgent.create("memory", self)
+        self.descriptors = DescriptorAgent.create("descriptors", self)
+        self.sinks = StreamSinks.create("sinks", self)
+        self.source = OutputSource.create("source", self)
+        self.monitor = DmaMonitor.create("monitor", self)
+        self.interrupts = InterruptMonitor.create("interrupts", self)
+        self.scoreboard = Scoreboard.create("scoreboard", self)
 
     def connect_phase(self) -> None:
         """Connect the monitors to the scoreboard."""

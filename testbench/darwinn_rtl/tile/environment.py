@@ -310,10 +310,10 @@ class TileEnvironment(uvm_env):
     def build_phase(self) -> None:
         """Create the parts."""
         self.bench: Bench = ConfigDB().get(self, "", "BENCH")
-        self.instructions = InstructionAgent("instructions", self)
-        self.neighbourhood = Neighbourhood("neighbourhood", self)
-        self.monitor = TileMonitor("monitor", self)
-        self.scoreboard = TileScoreboard("scoreboard", self)
+        self.instructions = InstructionAgent.create("instructions", self)
+        self.neighbourhood = Neighbourhood.create("neighbourhood", self)
+        self.monitor = TileMonitor.create("monitor", self)
+        self.scoreboard = TileScoreboard.create("scoreboard", self)
 
     def connect_phase(self) -> None:
         """Connect the monitor to the scoreboard."""

@@ -75,6 +75,7 @@ SUMMARIES: Mapping[str, str] = {
     "device": (
         "Attach the simulated chip as a device for other programs, or replay a recorded session."
     ),
+    "harness": ("Test a DMA engine of your own on the harness, or take the RTL to other tools."),
     "warm-up": "Compile the model of the chip for this processor, before it is needed.",
     "sample": (
         "Write three small networks, before compilation and compiled, to try the commands on."
@@ -82,7 +83,7 @@ SUMMARIES: Mapping[str, str] = {
 }
 """Name of each command, which its module has too (`-` is `_`), and the first line of its help."""
 
-_READ_NO_FILE = frozenset({"accuracy", "delegate", "sample", "warm-up"})
+_READ_NO_FILE = frozenset({"accuracy", "delegate", "harness", "sample", "warm-up"})
 """Commands that read nothing of strangers: they need no limits."""
 
 _RUN_PROGRAMS = frozenset({"delegate", "device"})

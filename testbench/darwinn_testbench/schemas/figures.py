@@ -328,6 +328,19 @@ class Predicted(TypedDict):
     mean_roofline_error: NotRequired[float]
 
 
+class HarnessWritten(TypedDict):
+    """`harness new`, `harness export`."""
+
+    action: str
+
+
+class HarnessTested(TypedDict):
+    """`harness test`."""
+
+    seed: int
+    data_bytes: int
+
+
 class Sampled(TypedDict):
     """`sample`."""
 

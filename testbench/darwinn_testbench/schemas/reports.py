@@ -22,6 +22,7 @@ from darwinn_testbench.evaluation.task import EvaluationRow
 from darwinn_testbench.explain.explain import ExplainRow
 from darwinn_testbench.kernels import KernelsRow
 from darwinn_testbench.layers.rows import LayerRow
+from darwinn_testbench.own_design import HarnessFile, HarnessTest
 from darwinn_testbench.profile.operators import OperatorTimeRow
 from darwinn_testbench.profile.profile import ProfileRow
 from darwinn_testbench.programs.contents import FunctionRow, PartRow
@@ -70,6 +71,7 @@ COMMANDS: Mapping[str, tuple[tuple[Any, Any], ...]] = {
     "pose": _LOOKED,
     "evaluate": ((EvaluationRow, figures.Evaluated),),
     "device": ((Answers, figures.Replayed),),
+    "harness": ((HarnessFile, figures.HarnessWritten), (HarnessTest, figures.HarnessTested)),
     "sample": ((SampleRow, figures.Sampled),),
     "warm-up": ((KernelsRow, figures.WarmedUp),),
 }

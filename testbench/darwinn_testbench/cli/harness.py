@@ -1,0 +1,188 @@
+"""`darwinn harness`: test a design of your own, or take the RTL to other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from shlex import quote
+from typing import Annotated, NoReturn
+
+from rich.console import RenderableType
+
+from darwinn_testbench.cli.console import finish
+from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.cli.results import Results
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.own_design import (
+    HarnessFile,
+    HarnessTest,
+    begin_design,
+    export_design,
+    try_design,
+)
+from darwinn_testbench.report import Column, Report, seconds, table
+
+EXAMPLES = """**Examples**
+
+`darwinn harness new my-engine`
+
+`darwinn harness test my-engine --seed 7 --junit results.xml`
+
+`darwinn harness test my-engine --test RandomPrograms --seed 7 --waves`
+
+`darwinn harness export rtl-sources --top chip`
+
+`darwinn harness export rtl-sources --top harness --plain`
+"""
+
+
+class Action(StrEnum):
+    """What `harness` does with its folder."""
+
+    NEW = "new"
+    TEST = "test"
+    EXPORT = "export"
+
+
+_OPTIONS = {
+    "--test": Action.TEST,
+    "--data-bytes": Action.TEST,
+    "--seed": Action.TEST,
+    "--waves": Action.TEST,
+    "--top": Action.EXPORT,
+    "--plain": Action.EXPORT,
+}
+"""The action that takes an option."""
+
+Do = Annotated[
+    Action,
+    argument(
+        "ACTION",
+        "new: write a folder with a DMA engine, tests, a Makefile and a CI workflow to begin with; "
+        "test: run the cocotb tests of a folder on the harness with the sources in its rtl/; "
+        "export: write the sources for other tools, in the order that they need.",
+    ),
+]
+Directory = Annotated[Path, argument("DIR", "The folder; new and export create it.")]
+Test = Annotated[list[str] | None, option("--test NAME", "Run only this test; may be repeated.")]
+DataBytes = Annotated[
+    int | None, option("--data-bytes N", "Bytes of a bus word: 4, 8, 16 or 32; 8 by default.")
+]
+Seed = Annotated[
+    int | None, option("--seed N", "Seed of everything that is random; 1 by default.", min=0)
+]
+Waves = Annotated[bool, option("--waves", "Keep the waves of each test beside its log, as FST.")]
+Top = Annotated[
+    str | None,
+    option("--top MODULE", "Module to export, with all that it needs; chip_player by default."),
+]
+Plain = Annotated[
+    bool,
+    option("--plain", "Also write the module as plain Verilog (IEEE 1364-2005), for Icarus."),
+]
+
+_WIDTHS = (4, 8, 16, 32)
+_FILES: tuple[Column[HarnessFile], ...] = (
+    Column("file", lambda row: row.name),
+    Column("bytes", lambda row: row.bytes, "right"),
+)
+_TESTS: tuple[Column[HarnessTest], ...] = (
+    Column("test", lambda row: row.name),
+    Column("seed", lambda row: row.seed, "right"),
+    Column("s", lambda row: seconds(row.seconds), "right"),
+    Column("verdict", lambda row: row.verdict),
+)
+
+
+def command(
+    action: Do,
+    directory: Directory,
+    test: Test = None,
+    data_bytes: DataBytes = None,
+    seed: Seed = None,
+    waves: Waves = False,
+    top: Top = None,
+    plain: Plain = False,
+    *,
+    written: Results,
+) -> None:
+    """Test a DMA engine of your own on the harness, or take the RTL to other tools.
+
+    `new` writes a folder to begin with: the project's DMA engine in rtl/, three tests, a Makefile
+    and a CI workflow. Replace the engine by your own with the same ports. A file in rtl/ replaces
+    the project's source of that name; further files are added. `test` builds the harness with
+    these sources and runs every cocotb or pyuvm test of test_*.py, each in a simulation of its
+    own. The environment checks bytes, order, registers and interrupts against an independent
+    model, and every AXI rule in every cycle.
+
+    `export` writes what a module needs: the sources, files.f, a FuseSoC core file, and Verilator's
+    waivers. docs/rtl-own-design.md shows all of it.
+    """
+    given = {
+        "--test": test,
+        "--data-bytes": data_bytes,
+        "--seed": seed,
+        "--waves": waves,
+        "--top": top,
+        "--plain": plain,
+    }
+    _refuse_others(action, given)
+    if action is Action.TEST:
+        _test(directory, test or [], data_bytes or 8, 1 if seed is None else seed, waves, written)
+    if action is Action.NEW:
+        files, step = begin_design(directory), f"darwinn harness test {quote(str(directory))}"
+    else:
+        files = export_design(directory, top or "chip_player", plain=plain)
+        step = f"verilator --lint-only waivers.vlt -f files.f, in {quote(str(directory))}"
+    written.write([files])
+    finish(files, file=str(directory), as_json=written.json, body=_files, next_step=step)
+
+
+def _refuse_others(action: Action, given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value not in (None, False) and _OPTIONS[name] is not action:
+            raise InputError(f"{name} is for `harness {_OPTIONS[name]}`, not for {action}")
+
+
+def _test(
+    directory: Path, names: list[str], width: int, seed: int, waves: bool, written: Results
+) -> NoReturn:
+    if width not in _WIDTHS:
+        raise InputError(f"--data-bytes is {width}: there are buses of 4, 8, 16 and 32 bytes")
+    with progress_bar() as progress:
+        report = try_design(
+            directory,
+            names=names,
+            data_bytes=width,
+            seed=seed,
+            waves=waves,
+            progress=progress,
+        )
+    written.write([report])
+    finish(
+        report,
+        file=str(directory),
+        as_json=written.json,
+        body=_tests,
+        next_step=_next_step(report, waves),
+    )
+
+
+def _files(report: Report[HarnessFile]) -> Sequence[RenderableType]:
+    return [table(_FILES, report.rows)]
+
+
+def _tests(report: Report[HarnessTest]) -> Sequence[RenderableType]:
+    failed = (row for row in report.rows if row.verdict.failed)
+    return [table(_TESTS, report.rows), *(f"{row.name}: {row.message}" for row in failed)]
+
+
+def _next_step(report: Report[HarnessTest], waves: bool) -> str:
+    failed = next((row for row in report.rows if row.verdict.failed), None)
+    if failed is None:
+        return "--seed N draws other programs; --junit results.xml keeps the result"
+    if waves:
+        return f"{failed.log} says more; the waves are beside it"
+    return f"{failed.command} --waves repeats it and keeps the waves; {failed.log} says more"

