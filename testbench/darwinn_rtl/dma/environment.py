@@ -70,7 +70,8 @@ class DmaEnvironment(uvm_env):
     @property
     def registers(self) -> RegisterModel:
         """The register model."""
-        return self.registers_agent.model
+        model: RegisterModel = self.registers_agent.model
+        return model
 
     async def reset(self) -> None:
         """Reset the design and the parts that keep its history."""
