@@ -34,6 +34,7 @@ def outputs(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(row["name"], row["sha256"]) for row in rows]
 
 
+@pytest.mark.nightly  # its kernels compile for minutes
 @pytest.mark.parametrize("network", NETWORKS)
 def test_networks_give_the_bytes_of_beagle(
     beagle: Path, small: Path, network: str, capsys: pytest.CaptureFixture[str]
