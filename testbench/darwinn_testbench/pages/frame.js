@@ -32,14 +32,64 @@ function sort(heading) {
 }
 all("th button").forEach((button) => button.addEventListener("click", () => sort(button.parentNode)));
 
-// Search: rows that do not hold the words are left out, boxes of graphs are faded.
+// Search: rows that do not hold the words are left out, boxes of graphs are faded. Enter goes from
+// box to box of those that are left.
+let visited = -1;
 byId("search").addEventListener("input", (event) => {
   const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
   for (const part of all("tbody tr, .box")) {
     const text = part.textContent.toLowerCase();
     part.classList.toggle("missed", !words.every((word) => text.includes(word)));
   }
+  visited = -1;
 });
+byId("search").addEventListener("keydown", (event) => {
+  const boxes = all(".box:not(.missed)");
+  if (event.key !== "Enter" || !event.target.value || !boxes.length) return;
+  visited = (visited + (event.shiftKey ? boxes.length - 1 : 1)) % boxes.length;
+  const box = boxes[visited];
+  box.closest("section").scrollIntoView();
+  if (chosen !== box.dataset.key) choose(box.dataset.key);
+});
+
+// Graphs: buttons, or the wheel with Ctrl, zoom; a drag moves what is seen.
+function zoomed(frame) {
+  const svg = frame.querySelector("svg"), { width, height } = svg.viewBox.baseVal;
+  let scale = 1;
+  // The point at x, y of the frame stays where it is.
+  const zoom = (to, x = frame.clientWidth / 2, y = frame.clientHeight / 2) => {
+    const least = Math.min(1, fit()), before = scale;
+    scale = Math.min(4, Math.max(least, to));
+    svg.setAttribute("width", width * scale);
+    svg.setAttribute("height", height * scale);
+    frame.dataset.scale = scale.toFixed(3);
+    frame.scrollLeft = (frame.scrollLeft + x) * scale / before - x;
+    frame.scrollTop = (frame.scrollTop + y) * scale / before - y;
+  };
+  const fit = () => Math.min(frame.clientWidth / width, frame.clientHeight / height);
+  frame.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    const place = frame.getBoundingClientRect();
+    zoom(scale * Math.exp(-event.deltaY / 400), event.clientX - place.left, event.clientY - place.top);
+  }, { passive: false });
+  let drag = null;
+  frame.addEventListener("pointerdown", (event) => {
+    if (event.button === 0 && !event.target.closest(".box")) drag = [event.clientX + frame.scrollLeft, event.clientY + frame.scrollTop];
+  });
+  addEventListener("pointermove", (event) => { if (drag) frame.scrollTo(drag[0] - event.clientX, drag[1] - event.clientY); });
+  addEventListener("pointerup", () => { drag = null; });
+  const tools = document.createElement("div");
+  tools.className = "zoom";
+  tools.append(
+    button("−", () => zoom(scale / 1.5), "smaller"),
+    button("+", () => zoom(scale * 1.5), "larger"),
+    button("1:1", () => zoom(1), "as it is drawn"),
+    button("whole", () => { zoom(fit()); frame.scrollTo(0, 0); }, "the whole network"),
+    button("tall", () => frame.classList.toggle("tall"), "as high as the window, and back"),
+  );
+  frame.before(tools);
+}
 
 // Charts, and the time that those of them share which have one.
 const views = [];
@@ -108,7 +158,17 @@ function choose(key) {
   }
   for (const box of same.filter((each) => each.matches(".box"))) showInside(box);
   describe(same);
+  // The address leads back to it. Without a choice it is the page's own.
+  try { history.replaceState(null, "", chosen ? `#at=${encodeURIComponent(chosen)}` : location.pathname + location.search); } catch { /* not kept */ }
 }
+function followLink() {
+  const [, key] = /^#at=(.*)$/.exec(location.hash) ?? [];
+  if (key === undefined || chosen === decodeURIComponent(key)) return;
+  choose(decodeURIComponent(key));
+  const part = document.querySelector(".chosen:not(tr)") ?? document.querySelector(".chosen");
+  (part?.closest("section") ?? root).scrollIntoView();
+}
+addEventListener("hashchange", followLink);
 function showInside(box) {
   const frame = box.closest(".graph"), at = box.getBoundingClientRect(), outer = frame.getBoundingClientRect();
   frame.scrollTop += at.top - outer.top - (outer.height - at.height) / 2;
@@ -138,5 +198,6 @@ for (const part of all("[data-key]")) {
   part.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(part.dataset.key); });
 }
 // A wide graph begins at its first box, not at its left edge.
+all(".graph").forEach(zoomed);
 for (const graph of all(".graph")) if (graph.querySelector(".box")) showInside(graph.querySelector(".box"));
-Promise.all(all(".chart").map(draw)).then(() => { root.dataset.ready = "yes"; });
+Promise.all(all(".chart").map(draw)).then(() => { followLink(); root.dataset.ready = "yes"; });

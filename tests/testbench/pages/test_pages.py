@@ -294,3 +294,65 @@ def test_text_of_charts_can_be_selected(opened: Any) -> None:
 def test_nothing_is_loaded_and_nothing_fails(opened: Any) -> None:
     assert opened.execute_script("return performance.getEntriesByType('resource').length") == 0
     assert not [entry for entry in opened.get_log("browser") if "GIF" not in entry["message"]]
+
+
+def graph(browser: Any) -> Any:
+    return browser.find_element("css selector", ".graph")
+
+
+def test_a_graph_can_be_zoomed(opened: Any) -> None:
+    frame, svg = graph(opened), graph(opened).find_element("css selector", "svg")
+    width = svg.rect["width"]
+    buttons = {each.text: each for each in opened.find_elements("css selector", ".zoom button")}
+    assert list(buttons)[1:] == ["+", "1:1", "whole", "tall"]
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", frame)
+    buttons["+"].click()
+    assert svg.rect["width"] == pytest.approx(1.5 * width)
+    buttons["1:1"].click()
+    assert svg.rect["width"] == pytest.approx(width)
+    buttons["whole"].click()
+    scroll = "return [arguments[0].scrollWidth, arguments[0].scrollHeight]"
+    wide, high = opened.execute_script(scroll, frame)
+    assert wide <= frame.rect["width"] and high <= frame.rect["height"]
+    buttons["1:1"].click()
+    turned = opened.execute_script(
+        "const event = new WheelEvent('wheel', {ctrlKey: true, deltaY: -400, cancelable: true});"
+        "arguments[0].dispatchEvent(event); return event.defaultPrevented",
+        frame,
+    )
+    assert turned
+    assert float(frame.get_attribute("data-scale")) == pytest.approx(2.718, abs=0.01)
+    high = frame.rect["height"]
+    buttons["tall"].click()
+    assert frame.rect["height"] >= high
+    buttons["tall"].click()
+
+
+def test_enter_goes_from_box_to_box(opened: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    search = opened.find_element("id", "search")
+    seen = []
+    search.send_keys("conv")
+    for _ in range(4):
+        search.send_keys(Keys.ENTER)
+        seen.append(opened.execute_script("return chosen"))
+    assert seen == [*KEYS, KEYS[0]]
+    search.send_keys(Keys.SHIFT, Keys.ENTER)
+    assert opened.execute_script("return chosen") == KEYS[2]
+
+
+def test_an_address_leads_to_a_layer(opened: Any) -> None:
+    opened.find_elements("css selector", "#s1 tbody tr")[1].click()
+    address = opened.current_url
+    assert address.endswith("#at=layer%3A1")
+    opened.get("about:blank")
+    opened.get(address)
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    ready = "return document.documentElement.dataset.ready"
+    WebDriverWait(opened, 30).until(lambda driver: driver.execute_script(ready) == "yes")
+    marked = opened.find_elements("css selector", ".chosen")
+    assert {each.get_attribute("data-key") for each in marked} == {"layer:1"}
+    opened.execute_script("choose('layer:1')")
+    assert "#" not in opened.current_url
