@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -240,5 +241,20 @@ def layout(graph: Sequence[Node]) -> tuple[list[Point], list[list[Point]]]:
     edges = [edge for path in paths for edge in pairwise(path)]
     drawn = igraph.Graph(n=len(rows), edges=edges, directed=True)
     placed = drawn.layout_sugiyama(layers=rows, hgap=_ACROSS, vgap=_DOWN, maxiter=_SWEEPS)
-    points: list[Point] = [(float(x), float(y)) for x, y in placed.coords[: len(rows)]]
+    points = _apart([(float(x), float(y)) for x, y in placed.coords[: len(rows)]], rows, len(graph))
     return points[: len(graph)], [[points[each] for each in path] for path in paths]
+
+
+def _apart(points: Sequence[Point], rows: Sequence[int], boxes: int) -> list[Point]:
+    """The places without boxes that overlap: igraph's mean of its four ways to place a row may be
+    nearer than any of them. Those from ``boxes`` on are bends of lines, which have no width."""
+    found = list(points)
+    of_rows: dict[int, list[int]] = defaultdict(list)
+    for k in sorted(range(len(points)), key=lambda k: points[k]):
+        of_rows[rows[k]].append(k)
+    for places in of_rows.values():
+        for before, k in pairwise(places):
+            gap = _ACROSS * ((before < boxes) + (k < boxes)) / 2
+            x, y = found[k]
+            found[k] = max(x, found[before][0] + gap), y
+    return found
