@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 from darwinn_testbench.layers.graph import Node, layout
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 WIDTH, HEIGHT = 2.9, 0.62
@@ -14,9 +14,13 @@ WIDTH, HEIGHT = 2.9, 0.62
 
 networks = st.lists(st.lists(st.integers(0, 40), max_size=3), min_size=1, max_size=40)
 
+BRANCHES = [[], [0], [0], [2], [2], [2], [4], [4], [6]]
+"""What the library alone places on each other."""
+
 
 @settings(max_examples=60, deadline=None)
 @given(networks)
+@example(BRANCHES)
 def test_no_two_boxes_overlap(network: list[list[int]]) -> None:
     pytest.importorskip("igraph", reason="igraph is not installed")
     graph = [
