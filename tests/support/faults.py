@@ -12,6 +12,9 @@ FAR = (
     "tests/rtl/dma/test_programs.py::test_programs_over_all_of_memory_equal_the_models_to_the_cycle"
 )
 
+LIMITS = "tests/rtl/dma/test_programs.py::test_every_bit_of_the_burst_limit_counts"
+SIZES = "tests/rtl/dma/test_programs.py::test_every_bit_of_a_size_counts"
+
 WRONG = "tests/rtl/dma/test_programs.py::test_whatever_is_wrong_is_reported"
 
 TENSOR = "tests/rtl/tile/test_tensor_unit.py::test_multiply_accumulate[gate]"
@@ -167,6 +170,42 @@ MUTATIONS = (
         "bursts are asked for during a pause",
         Edit("read_stream.sv", "asking && «!pause»", "1'b1"),
         test=_event("Pause"),
+    ),
+    _mutation(
+        "FencePassesInPause",
+        "a fence passes during a pause",
+        Edit("dma_engine.sv", "head_ready = «!pause && drained»", "drained"),
+        test=_event("PausedInEveryCycle"),
+    ),
+    _mutation(
+        "PausedForGood",
+        "DMA stays paused after the pause",
+        Edit("dma_engine.sv", "paused <= «pause» && !reader_busy", "(pause || paused)"),
+        test=_event("PausedInEveryCycle"),
+    ),
+    _mutation(
+        "LimitOneMore",
+        "a limit of one more than the longest burst is taken",
+        Edit("dma_engine.sv", "burst_limiter > «64'(MaxBurst)»", "64'(MaxBurst) + 64'd1"),
+        test=LIMITS,
+    ),
+    _mutation(
+        "SizeOfAWriteCut",
+        "the size of a write has 24 bits",
+        Edit("dma_writer.sv", "left <= «next.size»", "{8'd0, next.size[23:0]}"),
+        test=SIZES,
+    ),
+    _mutation(
+        "EmptyOnBothSidesLost",
+        "a descriptor and a chunk of no bytes in one cycle are reported by neither",
+        Edit("registers.sv", "errors.length_0 «||» queue_errors.length_0", "^"),
+        test=_queue("EmptyOnBothSides"),
+    ),
+    _mutation(
+        "InnerErrorLost",
+        "an error in an inner word of an entry of the ring is lost",
+        Edit("chunk_queue.sv", "failed <= «failed || (read_word && m_axi_read.rresp[1])»", "1'b0"),
+        test="tests/rtl/dma/test_queue.py::test_queue_on_a_bus_of_4_bytes",
     ),
     _mutation(
         "ErrorOfTheOneBefore",

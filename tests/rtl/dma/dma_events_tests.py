@@ -147,6 +147,50 @@ class Pause(DmaTest):
             await environment.finish(chosen)
 
 
+SILENT = 12
+"""Cycles of a pause in which nothing may begin: a fence that is at the head passes in one."""
+
+
+@pyuvm.test()
+class PausedInEveryCycle(DmaTest):
+    """A pause that begins in any cycle of a program with fences, interrupts and refused descriptors
+    holds each of them, and is over when the host ends it."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        model, dut = environment.registers, self.bench.dut
+        fence = Descriptor(fence=True)
+        descriptors = [
+            Descriptor(DescriptorTag.INPUT, WINDOW.base + 3, 21),
+            fence,
+            Descriptor(DescriptorTag.OUTPUT, WINDOW.base + 4096, 9),
+            Descriptor(DescriptorTag.INTERRUPT_0),
+            fence,
+            Descriptor(DescriptorTag.PARAMETERS, WINDOW.base + 64, 0),
+            Descriptor(9),
+            fence,
+            Descriptor(DescriptorTag.INSTRUCTIONS, WINDOW.base + 128, 5),
+        ]
+        for delay in range(1, 60):
+            chosen = program(self.bench.random, descriptors)
+            await environment.prepare(chosen)
+            issuing = cocotb.start_soon(environment.issue(chosen))
+            await self.bench.cycles(delay)
+            await model.write("dma_pause", 1)
+            for _ in range(200):
+                if await model.read("dma_paused"):
+                    break
+            else:
+                raise AssertionError(f"{delay}: dma_paused does not become 1")
+            for _ in range(SILENT):
+                await self.bench.cycles(1)
+                assert not int(dut.dma2monitor_start_valid.value), f"{delay}: one begins in a pause"
+                assert not int(dut.dma2interrupts_raise_valid.value), f"{delay}: an interrupt"
+            await model.write("dma_pause", 0)
+            assert not await model.read("dma_paused"), f"{delay}: paused, and the pause is over"
+            await issuing
+            await environment.finish(chosen)
+
+
 @pyuvm.test()
 class InstructionQueue(DmaTest):
     """Descriptors of tag 0 move the heads of the instruction queue, which wrap at its size."""

@@ -115,8 +115,10 @@ WRONG = (
     Wrong(EXTENDED, {"instruction_queue_base": BEYOND}, fault_address=BEYOND),
     Wrong(INBOUND, {BLOCK: NOWHERE}, fault_address=NOWHERE, gives=True),
     Wrong(EXTENDED, {BLOCK: BEYOND}, fault_address=BEYOND, gives=True),
-    Wrong(READ_RESPONSE, bad_place=RING_PLACE, register="harness_dma_error"),
-    Wrong(READ_RESPONSE, bad_place=RING_PLACE + 8, register="harness_dma_error"),
+    *(
+        Wrong(READ_RESPONSE, bad_place=RING_PLACE + inner, register="harness_dma_error")
+        for inner in (0, 4, 8, 12)  # each word of an entry on the narrowest bus
+    ),
     Wrong(WRITE_RESPONSE, bad_place=STATUS_PLACE, register="harness_dma_error", gives=True),
 )
 
@@ -168,6 +170,26 @@ class QueueErrors(DmaTest):
         await queue.write("hib_error_status", 0)
         await self.bench.cycles(20)
         assert await queue.read("hib_error_status") == 0, wrong
+
+
+@pyuvm.test()
+class EmptyOnBothSides(DmaTest):
+    """A descriptor of no bytes and a chunk of no bytes, each in any cycle around the other, are
+    reported: by the bit that both have."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        queue = Queue(environment)
+        for delay in range(40):
+            await queue.open({**GOOD, "harness_window_base": WINDOW})
+            queue.post(0, WINDOW + CHUNKS, 0)
+            ringing = cocotb.start_soon(queue.write("instruction_queue_tail", 1))
+            await self.bench.cycles(delay)
+            empty = [Descriptor(DescriptorTag.INPUT, WINDOW, 0)]
+            await IssueDescriptors(self.bench, empty).start(environment.descriptors.sequencer)
+            await ringing
+            await self.bench.cycles(40)
+            for name in ("hib_error_status", "hib_first_error_status"):
+                assert await queue.read(name) == LENGTH_0, f"{delay}: {name}"
 
 
 @pyuvm.test()

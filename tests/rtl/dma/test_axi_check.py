@@ -269,6 +269,9 @@ CHANNELS: dict[str, tuple[list[Cycle], Cycle, tuple[str, ...]]] = {
 }
 """What comes before something is offered on a channel, the offer, and its fields."""
 
+WAITED = (1, 2, 5)
+"""Cycles in which something is offered before it changes."""
+
 BITS = {"addr": 40, "data": 64, "len": 8, "strb": 8, "size": 3, "last": 1}
 """Bits of a field; the others have two."""
 
@@ -279,8 +282,10 @@ def test_each_bit_of_what_is_offered_stays(channel: str) -> None:
     for field in fields:
         for bit in range(BITS.get(field, 2)):
             name = f"{channel}{field}"
-            (line,) = told([*before, offer, offer | {name: offer[name] ^ 1 << bit}])
-            assert f": {channel}_stable: " in line, (name, bit)
+            for waited in WAITED:
+                changed = offer | {name: offer[name] ^ 1 << bit}
+                (line,) = told([*before, *[offer] * waited, changed])
+                assert f": {channel}_stable: " in line, (name, bit, waited)
 
 
 LITE = {"ar": {"addr": 19}, "r": {"data": 64, "resp": 2}, "aw": {"addr": 19}} | {
@@ -310,11 +315,12 @@ def test_the_registers_port_is_checked_as_any_other(channel: str) -> None:
 
 def test_a_handshake_is_checked_by_itself() -> None:
     offer = {"offered": 1, "wdata": 0xA5}
-    (fell,) = told([offer, offer, {"wdata": 0xA5}])
-    assert "valid fell before ready" in fell
-    for bit in range(64):
-        (changed,) = told([offer, offer | {"wdata": 0xA5 ^ 1 << bit}])
-        assert "payload changed before ready" in changed, bit
+    for waited in WAITED:
+        (fell,) = told([*[offer] * waited, {"wdata": 0xA5}])
+        assert "valid fell before ready" in fell
+        for bit in range(64):
+            (changed,) = told([*[offer] * waited, offer | {"wdata": 0xA5 ^ 1 << bit}])
+            assert "payload changed before ready" in changed, (waited, bit)
     assert told([offer, offer | {"taken": 1}, IDLE, offer | {"taken": 1}, {"offered": 1}]) == []
 
 

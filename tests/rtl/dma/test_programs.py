@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -196,16 +197,20 @@ def test_every_bit_of_a_size_counts() -> None:
     """Also of one that is too large to be waited for."""
     player, random = harness_player(), Random(1)
     for bit in range(15, 32):
-        for tag in TAGS:
-            goes_on(player, transfer_of(1 << bit, tag, random))
+        for tag, more in product(TAGS, (0, 4096)):
+            # Without its highest bit the one has no byte, and the other ends.
+            goes_on(player, transfer_of((1 << bit) + more, tag, random))
 
 
 def test_every_bit_of_the_burst_limit_counts() -> None:
-    """Also those that make it larger than any burst."""
+    """Also those that make it larger than any burst; and each around the longest burst."""
     player, random = harness_player(), Random(1)
-    for bit in range(3, 64):
-        workload = transfer_of(2000, random.choice(TAGS), random)
-        workload = replace(workload, output=workload.output[:2000], burst_limit=1 << bit | 8)
+    longest = HARNESS.burst_words
+    limits = [1 << bit | 8 for bit in range(3, 64)]
+    limits += [limit for limit in range(longest - 2, longest + 3) for _ in TAGS]
+    for number, limit in enumerate(limits):
+        workload = transfer_of(2000, TAGS[number % len(TAGS)], random)
+        workload = replace(workload, output=workload.output[:2000], burst_limit=limit)
         equals_the_models(player, workload, 3000)
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness_runs import design, names_of_tests, require_toolchain, run, shared_simulation
+from harness_runs import design, failures, names_of_tests, require_toolchain, run, shared_simulation
 from nightly import nightly_seed, note
 
 TESTS = names_of_tests("queue_tests")
@@ -21,6 +21,16 @@ failed_on_a_wide_bus = shared_simulation("queue_tests", data_bytes=32)
 @pytest.mark.parametrize("test", TESTS)
 def test_queue(test: str, failed: dict[str, str]) -> None:
     assert not failed[test], failed[test]
+
+
+NARROW = ("QueueErrors", "RingOfChunks")
+"""What an entry of several words can break."""
+
+
+def test_queue_on_a_bus_of_4_bytes(tmp_path: Path) -> None:
+    """An entry, and the status block, are several words."""
+    failed = failures(design(DataBytes=4), "queue_tests", NARROW, tmp_path, seed=1)
+    assert not any(failed.values()), failed
 
 
 @pytest.mark.nightly
