@@ -34,6 +34,9 @@ SCALES = (
     "tests/rtl/tile/test_wide_to_narrow.py"
     "::test_a_load_of_scales_begins_at_the_half_that_is_free[1-0]"
 )
+FULL_ROWS = (
+    "tests/rtl/tile/test_narrow_to_wide.py::test_rows_of_every_length_around_a_full_one[4-64]"
+)
 MESH = (
     "tests/rtl/tile/test_mesh_bus.py"
     "::test_random_instructions_send_and_write_the_words_of_the_slow_model[gate]"
@@ -198,7 +201,11 @@ MUTATIONS = (
     _mutation(
         "EmptyOnBothSidesLost",
         "a descriptor and a chunk of no bytes in one cycle are reported by neither",
-        Edit("registers.sv", "errors.length_0 «||» queue_errors.length_0", "^"),
+        Edit(
+            "registers.sv",
+            "length_0 = «errors.length_0 || queue_errors.length_0»",
+            "errors.length_0 ^ queue_errors.length_0",
+        ),
         test=_queue("EmptyOnBothSides"),
     ),
     _mutation(
@@ -206,6 +213,16 @@ MUTATIONS = (
         "an error in an inner word of an entry of the ring is lost",
         Edit("chunk_queue.sv", "failed <= «failed || (read_word && m_axi_read.rresp[1])»", "1'b0"),
         test="tests/rtl/dma/test_queue.py::test_queue_on_a_bus_of_4_bytes",
+    ),
+    _mutation(
+        "LastFullRowCut",
+        "a full row with its bytes exchanged, the last one, loses its words",
+        Edit(
+            "narrow_to_wide.sv",
+            "unit2wide_write_count = «(words + CountBits'(3)) & ~CountBits'(3)»",
+            "write_step.last ? (words & CountBits'(60)) : (words + CountBits'(3)) & ~CountBits'(3)",
+        ),
+        test=FULL_ROWS,
     ),
     _mutation(
         "ErrorOfTheOneBefore",

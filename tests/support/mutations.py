@@ -61,7 +61,9 @@ def how_caught(mutation: Mutation) -> str:
     """What the catching test says; raises ``AssertionError`` if it does not catch the fault."""
     passes, output = run_with(mutation.name, mutation.test)
     assert not passes, f"{mutation.name} ({mutation.fault}) is not caught by {mutation.test}"
-    assert not re.search(r"SimulationFailed: \w+ cannot be built", output), output
+    assert not re.search(r"BuildFailed: \w+ cannot be built|harness cannot be built", output), (
+        output
+    )
     found = _REASON.search(output)
     assert found, f"{mutation.test} fails for another reason:\n{output}"
     return found[0].strip()

@@ -9,7 +9,7 @@ from darwinn_sim import chip
 from functional_coverage import Coverage
 from nightly import nightly_too
 from slow_model import narrow_to_wide as slow
-from stimulus import Walk, line
+from stimulus import Walk, line, nothing
 from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
@@ -97,6 +97,21 @@ def _check_rows(fields: dict[str, Any], reset: int | None, rows: list[int], valu
         pair.load_flag(reset, value)
         pair.slow.write_row(rows[word], [bytes([0xA0 + word, 0, 0, 0])])
         pair.slow.write_narrow_word(0, bytes([0xA0 + word, 0, 0, 0]))
+    pair.run()
+    assert pair.rtl.idle
+
+
+@pytest.mark.parametrize("words", [61, 62, 63, 64, 65, 127, 128])
+@pytest.mark.parametrize("block", [1, 2, 4])
+def test_rows_of_every_length_around_a_full_one(block: int, words: int) -> None:
+    """The last row is full, one block short of it, or one word long; transposed or not."""
+    read = Walk((block, -(-words // block), 1, 1, 1, 1), (1, block, 0, 0, 0, 0))
+    write = Walk((-(-read.counts[1] * block // 64), 1, 1, 1), (1, 0, 0, 0), base=100)
+    fields = nothing(NAME) | read.fields(NAME, "narrow_read") | write.fields(NAME, "wide_write")
+    fields |= {"transpose": int(block > 1), "transpose_16bit": int(block == 2), "row_loop": 6}
+    pair = TileAndModel({})
+    assert slow.run(pair.slow, fields)
+    pair.give(NAME, fields)
     pair.run()
     assert pair.rtl.idle
 
