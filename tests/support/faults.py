@@ -225,6 +225,16 @@ MUTATIONS = (
         test=FULL_ROWS,
     ),
     _mutation(
+        "SecondWaitForgiven",
+        "a payload may change from the second cycle of its wait on",
+        Edit(
+            "handshake_check.sv",
+            "|=> «$stable(payload)»",
+            "$stable(payload) || $past(valid && !ready, 2)",
+        ),
+        test="tests/rtl/dma/test_axi_check.py::test_a_handshake_is_checked_by_itself",
+    ),
+    _mutation(
         "ErrorOfTheOneBefore",
         "the number of a descriptor whose read has failed lacks its lowest bit",
         Edit(
