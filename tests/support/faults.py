@@ -187,7 +187,7 @@ MUTATIONS = (
         test=_event("PausedInEveryCycle"),
     ),
     _mutation(
-        "LimitOneMore",
+        "BurstLimitOneMore",
         "a limit of one more than the longest burst is taken",
         Edit("dma_engine.sv", "burst_limiter > «64'(MaxBurst)»", "64'(MaxBurst) + 64'd1"),
         test=LIMITS,

@@ -142,7 +142,7 @@ def command(
 
 def _refuse_others(action: Action, given: Mapping[str, object]) -> None:
     for name, value in given.items():
-        if value not in (None, False) and _OPTIONS[name] is not action:
+        if value is not None and value is not False and _OPTIONS[name] is not action:
             raise InputError(f"{name} is for `harness {_OPTIONS[name]}`, not for {action}")
 
 
