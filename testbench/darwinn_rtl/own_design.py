@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from darwinn_rtl.build import Design, simulate
 from darwinn_rtl.source_files import SOURCES_VARIABLE, source
+from darwinn_rtl.waves import WAVES_VARIABLE
 
 SOURCES, TESTS = "rtl", "test_*.py"
 """Folder of the sources, and names of the modules with tests, in the folder of a design."""
@@ -76,29 +77,34 @@ def _says_test(decorator: ast.expr) -> bool:
 
 
 def run(
-    folder: Path, test: OwnTest, *, data_bytes: int, seed: int, waves: bool, work: Path
+    folder: Path, test: OwnTest, *, data_bytes: int, seed: int, waves: Path | None, work: Path
 ) -> None:
-    """Run ``test`` on the harness with the sources of ``folder``; ``work`` keeps log and waves.
+    """Run ``test`` on the harness with the sources of ``folder``; ``work`` keeps its log, and
+    ``waves`` its waves.
 
     Raises ``BuildFailed`` or ``SimulationFailed``.
     """
     parameters = {"DataBytes": data_bytes}
-    design = Design("harness", parameters, registers=True, waves=waves)
-    with _sources(folder / SOURCES), _importable(folder):
+    design = Design("harness", parameters, registers=True)
+    sources = folder / SOURCES
+    chosen = {SOURCES_VARIABLE: sources if sources.is_dir() else None, WAVES_VARIABLE: waves}
+    with _environment(chosen), _importable(folder):
         simulate(design, test.module, test.name, seed=seed, work=work)
 
 
 @contextmanager
-def _sources(folder: Path) -> Iterator[None]:
-    before = os.environ.get(SOURCES_VARIABLE)
-    if folder.is_dir():
-        os.environ[SOURCES_VARIABLE] = str(folder)
+def _environment(chosen: Mapping[str, Path | None]) -> Iterator[None]:
+    """Environment variables that name folders, where there is one."""
+    given = {name: str(path.absolute()) for name, path in chosen.items() if path is not None}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
     try:
         yield
     finally:
-        os.environ.pop(SOURCES_VARIABLE, None)
-        if before is not None:
-            os.environ[SOURCES_VARIABLE] = before
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -86,13 +86,14 @@ def try_design(
     names: Sequence[str] = (),
     data_bytes: int = 8,
     seed: int = 1,
-    waves: bool = False,
+    waves: str | os.PathLike[str] | None = None,
     progress: ProgressCallback = silent,
 ) -> Report[HarnessTest]:
     """Run the cocotb tests of ``folder`` on the harness with the sources in ``folder/rtl``.
 
     ``names``: only these tests. ``data_bytes``: bytes of a bus word. Each test runs in a
-    simulation of its own; ``seed`` decides everything that is random.
+    simulation of its own; ``seed`` decides everything that is random. ``waves``: a folder for the
+    waves of each test.
 
     Raises:
         InputError: the folder has no test, or none of a name, or a source cannot be built.
@@ -102,10 +103,11 @@ def try_design(
     from darwinn_rtl.build import BuildFailed, SimulationFailed
     from darwinn_rtl.own_design import run
 
-    missing = toolchain.missing(waves=waves)
+    missing = toolchain.missing(waves=waves is not None)
     if missing:
         raise Unavailable("no RTL toolchain: " + "; ".join(missing))
     place, rows = Path(folder), []
+    waves = None if waves is None else Path(waves)
     tests = _chosen(place, names)
     for number, test in enumerate(tests):
         progress(test.name, number, len(tests))

@@ -30,7 +30,7 @@ EXAMPLES = """**Examples**
 
 `darwinn harness test my-engine --seed 7 --junit results.xml`
 
-`darwinn harness test my-engine --test RandomPrograms --seed 7 --waves`
+`darwinn harness test my-engine --test RandomPrograms --seed 7 --waves waves`
 
 `darwinn harness export rtl-sources --top chip`
 
@@ -73,7 +73,9 @@ DataBytes = Annotated[
 Seed = Annotated[
     int | None, option("--seed N", "Seed of everything that is random; 1 by default.", min=0)
 ]
-Waves = Annotated[bool, option("--waves", "Keep the waves of each test beside its log, as FST.")]
+Waves = Annotated[
+    Path | None, option("--waves FOLDER", "Also write the waves of each test to FOLDER, as FST.")
+]
 Top = Annotated[
     str | None,
     option("--top MODULE", "Module to export, with all that it needs; chip_player by default."),
@@ -102,7 +104,7 @@ def command(
     test: Test = None,
     data_bytes: DataBytes = None,
     seed: Seed = None,
-    waves: Waves = False,
+    waves: Waves = None,
     top: Top = None,
     plain: Plain = False,
     *,
@@ -147,7 +149,7 @@ def _refuse_others(action: Action, given: Mapping[str, object]) -> None:
 
 
 def _test(
-    directory: Path, names: list[str], width: int, seed: int, waves: bool, written: Results
+    directory: Path, names: list[str], width: int, seed: int, waves: Path | None, written: Results
 ) -> NoReturn:
     if width not in _WIDTHS:
         raise InputError(f"--data-bytes is {width}: there are buses of 4, 8, 16 and 32 bytes")
@@ -179,10 +181,10 @@ def _tests(report: Report[HarnessTest]) -> Sequence[RenderableType]:
     return [table(_TESTS, report.rows), *(f"{row.name}: {row.message}" for row in failed)]
 
 
-def _next_step(report: Report[HarnessTest], waves: bool) -> str:
+def _next_step(report: Report[HarnessTest], waves: Path | None) -> str:
     failed = next((row for row in report.rows if row.verdict.failed), None)
     if failed is None:
         return "--seed N draws other programs; --junit results.xml keeps the result"
     if waves:
-        return f"{failed.log} says more; the waves are beside it"
-    return f"{failed.command} --waves repeats it and keeps the waves; {failed.log} says more"
+        return f"{failed.log} says more; the waves are in {waves}"
+    return f"{failed.command} --waves waves repeats it with waves; {failed.log} says more"

@@ -39,8 +39,9 @@ def options() -> Iterator[tuple[str, Any]]:
 
 
 def writing() -> Iterator[tuple[str, str]]:
-    """Options that write, of the commands that read anything."""
-    found = ((name, option.opts[0]) for name, option in options() if name != "warm-up")
+    """Options that write, of the commands that read a file."""
+    without = ("harness", "warm-up")
+    found = ((name, option.opts[0]) for name, option in options() if name not in without)
     return (each for each in found if each[1] in OUTPUTS)
 
 

@@ -41,6 +41,8 @@ REPORTS = (
     ("explain", DENSE),
     ("explain", "dense.tflite"),
     ("explain", "dense.tflite", DENSE),
+    ("harness", "new", "mine"),
+    ("harness", "export", "sources", "--top", "harness"),
     ("compile", "dense.tflite", "--out_dir", "compiled"),
     ("diff", DENSE, "dense_stand_alone_edgetpu.tflite"),
     ("layers", "convolution_edgetpu.tflite"),
