@@ -309,6 +309,13 @@ class RandomNetwork:
         result = self._value(source.shape, 1 / 256, zero_point)
         return self._operate(BuiltinOperator.LOGISTIC, (source.index,), result)
 
+    def softmax(self, source: _Value) -> _Value:
+        """SOFTMAX of a vector."""
+        zero_point = -128 if self.signed else 0
+        result = self._value(source.shape, 1 / 256, zero_point)
+        options = o.SoftmaxOptions(float(self.random.choice([1.0, 1.0, 0.5])))
+        return self._operate(BuiltinOperator.SOFTMAX, (source.index,), result, options)
+
     def grow(self, operators: int, names: Sequence[str] = ()) -> None:
         """Add operators, of the kinds ``names`` (all if there are none)."""
         chosen = {name: OPERATORS[name] for name in names} if names else OPERATORS
@@ -346,6 +353,10 @@ def _whole_words(value: _Value) -> bool:
     return value.channels % 4 == 0
 
 
+def _classes(value: _Value) -> bool:
+    return 1 < value.channels == math.prod(value.shape)
+
+
 OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "CONV_2D": (_image, RandomNetwork.convolution),
     "DEPTHWISE_CONV_2D": (_image, RandomNetwork.depthwise),
@@ -381,6 +392,7 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     ),
     "CONCATENATION": (_whole_words, RandomNetwork.join),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
+    "SOFTMAX": (_classes, RandomNetwork.softmax),
 }
 """Operators by name: what they fit, and what adds one."""
 

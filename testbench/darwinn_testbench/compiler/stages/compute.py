@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.isa.builder import Values, traversal
-from darwinn_sim.isa.codes import PartialSumMode, TileFlag, WatcherSide
+from darwinn_sim.isa.codes import OutputFunction, PartialSumMode, TileFlag, WatcherSide
 
 from darwinn_testbench.compiler.assembler import Assembler, Loops, Watcher, signal, wait, walk
 from darwinn_testbench.compiler.stages.operations import FunctionTable, OutputStage
@@ -67,6 +67,7 @@ class Sums:
         block_rows: rows from block to block.
         parameters: loops of a sum over the rows of weights, in rows.
         wide_weights: weights have 16 bits.
+        wide_values: what is multiplied with them has 16 bits.
         maximum: the greatest of the bytes of the rows, in place of a sum.
     """
 
@@ -82,6 +83,7 @@ class Sums:
     block_rows: int
     parameters: Loops
     wide_weights: bool = False
+    wide_values: bool = False
     maximum: bool = False
 
     @property
@@ -108,6 +110,16 @@ def _table(table: FunctionTable) -> Values:
         "lower_bound": table.bounds.tolist(),
         "degree": _DEGREE_CODE,
     }
+
+
+def _function(stage: OutputStage) -> int:
+    """What else the output stage does, as the bits of a field."""
+    bits = {
+        OutputFunction.TABLE: stage.table is not None,
+        OutputFunction.RANGE_REDUCTION: stage.table is not None and stage.table.reduced,
+        OutputFunction.OUTPUT_16BIT: stage.wide,
+    }
+    return sum(1 << bit for bit, given in bits.items() if given)
 
 
 def _scales(sums: Sums) -> Values:
@@ -137,18 +149,19 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
     stage, heads = sums.stage, sums.has_heads
     column, row, block = part.parameter_steps or (0, 0, sums.block_rows)
     read_block = sums.read_block if part.read_block is None else part.read_block
-    write_block = sums.lanes if part.write_block is None else part.write_block
+    size = 2 if stage.wide else 1
+    write_block = sums.lanes * size if part.write_block is None else part.write_block
     over = [(part.columns, part.next_read[0]), (part.rows, part.next_read[1])]
     still = [(part.columns, 0), (part.rows, 0)]
     weights = GRANULES * (sums.row + (HEAD_ROWS if heads else 0))
-    words = sums.lanes // WORD_BYTES
+    words = -(-sums.lanes * size // WORD_BYTES)
     write_loops = [
         (words, WORD_BYTES),
         (part.columns, part.next_write[0]),
         (part.rows, part.next_write[1]),
         (sums.blocks, write_block),
     ]
-    last = -(-sums.last_lanes // WORD_BYTES)
+    last = -(-sums.last_lanes * size // WORD_BYTES)
     # Blocks are whole where there is but one, and where all are alike.
     alternate = (_BLOCK_DEPTH, last) if last != words else (0, 0)
     return merged(
@@ -187,9 +200,10 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
             "main_limit": [sums.taps - 1, part.columns - 1, part.rows - 1, sums.blocks - 1]
             + [0] * (_MAIN_LOOPS - 4),
             "partial_sum_read": PartialSumMode.ACCUMULATOR,
-            "zero_activation_power_save": 1,
+            "zero_activation_power_save": int(not sums.wide_values),
             "activation_zero_point": sums.source_zero_point,
             "parameter_zero_point": sums.weight_zero_point,
+            "activation_16bit": int(sums.wide_values),
             "parameter_16bit": int(sums.wide_weights),
             "output_block_loop": _BLOCK_DEPTH,
             "reduction_loops": 1,
@@ -198,7 +212,7 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
             "low_clip": float(stage.low),
             "high_clip": float(stage.high),
             "output_zero_point": stage.zero_point,
-            "function": int(stage.table is not None),
+            "function": _function(stage),
         },
         {"apply_bias": 1, "use_scales": 1, "output_scale": 1.0}
         if heads

@@ -20,6 +20,7 @@ from darwinn_reference.tflite.factors import (
 from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from darwinn_reference.tflite.layers import Axis, window_axes
 from darwinn_reference.tflite.output_stage import NotComputableError, clip_bounds
+from darwinn_reference.tflite.softmax import DifferenceUnit
 from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.parameters import SIGN_OFFSET
@@ -37,6 +38,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Product,
     Reach,
     Slice,
+    Softmax,
     Taps,
     WeightedSum,
 )
@@ -419,7 +421,7 @@ def _function(function: Function, saturated: float) -> Callable[[Importer, Opera
         source = importer.source(operator)
         _, image = importer.result(operator)
         amplitude = float(np.float32(1) / image.scale)
-        table = table_of(function, saturated, amplitude)
+        table = table_of(function, (-saturated, saturated), amplitude)
         stage = OutputStage(
             np.atleast_1d(source.scale),
             np.zeros(1, np.int32),
@@ -431,6 +433,20 @@ def _function(function: Function, saturated: float) -> Callable[[Importer, Opera
         return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
 
     return make
+
+
+def _softmax(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    if not source.is_vector:
+        raise StaysError("a softmax of several vectors")
+    if source.channels == 1:
+        raise StaysError("a softmax of one element")
+    if image.scale != np.float32(1 / 256) or image.zero_point:
+        raise StaysError("a softmax whose result is not 0 to 255/256")
+    beta = float(operator.options.get("beta", 1.0))
+    unit = DifferenceUnit.of(source.scale, source.zero_point, beta)
+    return Softmax(operator.index, operator.name, image, source, unit.factor, unit.scale)
 
 
 def _max_pool_2d(importer: Importer, operator: Operator) -> AnyOperation:
@@ -634,6 +650,7 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "RESHAPE": _view,
     "RESIZE_BILINEAR": _resize_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": _resize_nearest,
+    "SOFTMAX": _softmax,
     "SPLIT": _split,
     "STRIDED_SLICE": _strided_slice,
     "SUB": _sum(-1),

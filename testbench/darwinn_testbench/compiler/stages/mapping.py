@@ -38,6 +38,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Product,
     Reach,
     Slice,
+    Softmax,
     Taps,
     WeightedSum,
     sources_of,
@@ -54,6 +55,7 @@ from darwinn_testbench.compiler.stages.rows import (
     packed,
     spread_out,
 )
+from darwinn_testbench.compiler.stages.softmax import softmax_bytes, softmax_phases
 from darwinn_testbench.compiler.stages.storage import TILES, Interval, Storage, common, length
 from darwinn_testbench.compiler.stages.writer import merged, write
 
@@ -432,6 +434,8 @@ def scratch_bytes(operation: AnyOperation, areas: Areas) -> int:
     """Bytes of narrow memory that an operation needs to unpack its parameters."""
     if isinstance(operation, Product):
         return min((areas.half_rows - 1) * _DIAGONAL, _PRODUCT_BYTES)
+    if isinstance(operation, Softmax):
+        return softmax_bytes(operation)
     if not isinstance(operation, Channelwise) or operation.weights is None:
         return 0
     taps = operation.rows.kernel * operation.columns.kernel
@@ -1064,4 +1068,5 @@ _MAPPINGS = {
     Enlarged: _enlarged,
     Greatest: _greatest,
     Interpolated: _interpolated,
+    Softmax: softmax_phases,
 }

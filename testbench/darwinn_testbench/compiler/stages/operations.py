@@ -80,11 +80,13 @@ class FunctionTable:
     """A function in eight pieces, polynomials of degree 4 each.
 
     ``coefficients`` float32 (8, 5), lowest power first; ``bounds`` float32 (7), where the pieces
-    after the first begin.
+    after the first begin. Of a ``reduced`` function the table holds from 1 to 4: at x = m * 4^k it
+    is 2^-k times that at m.
     """
 
     coefficients: NDArray[np.float32]
     bounds: NDArray[np.float32]
+    reduced: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,7 @@ class OutputStage:
 
     ``factors`` (float32) and ``bias`` (int32) have one element, or one for each channel. Bounds are
     in steps from the zero point. With a ``table`` they are those of the function's argument.
+    Results of a ``wide`` stage have 16 bits.
     """
 
     factors: NDArray[np.float32]
@@ -101,6 +104,7 @@ class OutputStage:
     high: np.float32
     zero_point: int
     table: FunctionTable | None = None
+    wide: bool = False
 
     @property
     def is_uniform(self) -> bool:
@@ -223,6 +227,19 @@ class Interpolated(Operation):
     stage: OutputStage
 
 
+@dataclass(frozen=True, eq=False)
+class Softmax(Operation):
+    """Shares of a vector's channels: each exponential by the sum of all.
+
+    The difference of a value to the greatest is multiplied by ``factor`` and rounded; ``scale``
+    times that is what the exponential is taken of.
+    """
+
+    source: Image
+    factor: np.float32
+    scale: np.float32
+
+
 AnyOperation = (
     Convolution
     | Channelwise
@@ -233,6 +250,7 @@ AnyOperation = (
     | Enlarged
     | Greatest
     | Interpolated
+    | Softmax
 )
 
 

@@ -35,45 +35,59 @@ def tanh(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
+def exponential(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """exp(x)."""
+    result: NDArray[np.float64] = np.exp(x)
+    return result
+
+
+def inverse_root(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 / sqrt(x)."""
+    result: NDArray[np.float64] = 1 / np.sqrt(x)
+    return result
+
+
 @lru_cache(maxsize=64)
-def table_of(function: Function, reach: float, amplitude: float) -> FunctionTable:
-    """The table of ``amplitude * function`` from ``-reach`` to ``reach``."""
+def table_of(
+    function: Function, ends: tuple[float, float], amplitude: float, *, reduced: bool = False
+) -> FunctionTable:
+    """The table of ``amplitude * function`` from the first to the second of ``ends``."""
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low * high) ** 0.5 if low else high / 2
-        if len(_pieces(function, reach, middle)) <= chip.TABLE_SEGMENTS:
+        if len(_pieces(function, ends, middle)) <= chip.TABLE_SEGMENTS:
             high = middle
         else:
             low = middle
-    ends = _pieces(function, reach, high)
+    found = _pieces(function, ends, high)
     bounds = np.full(chip.TABLE_SEGMENTS - 1, np.inf, np.float32)
-    bounds[: len(ends) - 1] = ends[:-1]
+    bounds[: len(found) - 1] = found[:-1]
     coefficients = np.zeros((chip.TABLE_SEGMENTS, _DEGREE + 1), np.float32)
-    first = -reach
-    for piece, end in enumerate(ends):
+    first = ends[0]
+    for piece, end in enumerate(found):
         coefficients[piece] = amplitude * _fitted(function, first, end)[0]
         first = end
-    coefficients[len(ends) :] = coefficients[len(ends) - 1]
-    return FunctionTable(coefficients, bounds)
+    coefficients[len(found) :] = coefficients[len(found) - 1]
+    return FunctionTable(coefficients, bounds, reduced)
 
 
-def _pieces(function: Function, reach: float, error: float) -> list[float]:
+def _pieces(function: Function, ends: tuple[float, float], error: float) -> list[float]:
     """Ends of pieces whose errors are at most ``error``; nine of them if eight do not suffice."""
-    ends: list[float] = []
-    first = -reach
-    while first < reach and len(ends) <= chip.TABLE_SEGMENTS:
-        low, high = first, reach
-        if _fitted(function, first, reach)[1] <= error:
-            low = reach
-        for _ in range(_HALVINGS if low < reach else 0):
+    found: list[float] = []
+    first, last = ends
+    while first < last and len(found) <= chip.TABLE_SEGMENTS:
+        low, high = first, last
+        if _fitted(function, first, last)[1] <= error:
+            low = last
+        for _ in range(_HALVINGS if low < last else 0):
             middle = (low + high) / 2
             if _fitted(function, first, middle)[1] <= error:
                 low = middle
             else:
                 high = middle
         first = low
-        ends.append(first)
-    return ends
+        found.append(first)
+    return found
 
 
 def _fitted(function: Function, first: float, end: float) -> tuple[NDArray[np.float64], float]:
