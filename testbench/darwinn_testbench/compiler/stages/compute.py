@@ -122,6 +122,13 @@ def _function(stage: OutputStage) -> int:
     return sum(1 << bit for bit, given in bits.items() if given)
 
 
+def _symmetry(table: FunctionTable | None) -> Values:
+    """An odd function is evaluated at the absolute value, and gets the sign of the argument."""
+    if table is None or not table.odd:
+        return {}
+    return {"symmetric_function": 1, "odd_function": 1}
+
+
 def _scales(sums: Sums) -> Values:
     """Load the scales and biases of block after block, each when its half is free."""
     # Block k takes the half of block k - 2, whose results must all have been written.
@@ -213,6 +220,7 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
             "high_clip": float(stage.high),
             "output_zero_point": stage.zero_point,
             "function": _function(stage),
+            **_symmetry(stage.table),
         },
         {"apply_bias": 1, "use_scales": 1, "output_scale": 1.0}
         if heads

@@ -42,7 +42,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Taps,
     WeightedSum,
 )
-from darwinn_testbench.compiler.stages.tables import Function, sigmoid, table_of, tanh
+from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
 
 _IMAGE_RANK = 4
 
@@ -414,21 +414,21 @@ def _mul(importer: Importer, operator: Operator) -> AnyOperation:
     return Product(operator.index, operator.name, image, (left, right), stage)
 
 
-def _function(function: Function, saturated: float) -> Callable[[Importer, Operator], AnyOperation]:
-    """A function of each element, by its table; beyond ``saturated`` it does not change."""
+def _function(name: str) -> Callable[[Importer, Operator], AnyOperation]:
+    """A function of each element, by its table; beyond its ends it does not change."""
+    function = FUNCTIONS[name]
+    first = -function.last if function.odd else function.first
 
     def make(importer: Importer, operator: Operator) -> AnyOperation:
         source = importer.source(operator)
         _, image = importer.result(operator)
-        amplitude = float(np.float32(1) / image.scale)
-        table = table_of(function, (-saturated, saturated), amplitude)
         stage = OutputStage(
             np.atleast_1d(source.scale),
             np.zeros(1, np.int32),
-            np.float32(-saturated),
-            np.float32(saturated),
+            np.float32(first),
+            np.float32(function.last),
             image.zero_point,
-            table,
+            table_of(name, float(np.float32(1) / image.scale)),
         )
         return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
 
@@ -638,7 +638,7 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
     "EXPAND_DIMS": _view,
     "FULLY_CONNECTED": _fully_connected,
-    "LOGISTIC": _function(sigmoid, 10.5),
+    "LOGISTIC": _function("sigmoid"),
     "MAX_POOL_2D": _max_pool_2d,
     "MEAN": _mean,
     "MUL": _mul,
@@ -654,6 +654,6 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "SPLIT": _split,
     "STRIDED_SLICE": _strided_slice,
     "SUB": _sum(-1),
-    "TANH": _function(tanh, 5.6),
+    "TANH": _function("tanh"),
     "SQUEEZE": _view,
 }

@@ -81,12 +81,13 @@ class FunctionTable:
 
     ``coefficients`` float32 (8, 5), lowest power first; ``bounds`` float32 (7), where the pieces
     after the first begin. Of a ``reduced`` function the table holds from 1 to 4: at x = m * 4^k it
-    is 2^-k times that at m.
+    is 2^-k times that at m. Of an ``odd`` one it holds from 0 on.
     """
 
     coefficients: NDArray[np.float32]
     bounds: NDArray[np.float32]
     reduced: bool = False
+    odd: bool = False
 
 
 @dataclass(frozen=True, eq=False)

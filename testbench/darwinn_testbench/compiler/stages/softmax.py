@@ -8,20 +8,14 @@ second table makes the reciprocal root of their sum, and its square is multiplie
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
-from darwinn_reference.tflite.softmax import (
-    EXPONENTIAL_ONE,
-    EXPONENTIAL_UNIT,
-    ROOT_ONE,
-    SHARE_FACTOR,
-    SQUARE_LIMIT,
-)
+from darwinn_reference.tflite.softmax import EXPONENTIAL_UNIT, SHARE_FACTOR, SQUARE_LIMIT
 from darwinn_sim.chip import WORD_BYTES
 
 from darwinn_testbench.compiler.assembler import Assembler, Loops, walk
-from darwinn_testbench.compiler.parameters import UNIT_BYTES, round_up
 from darwinn_testbench.compiler.program import ALL_TILES
 from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
 from darwinn_testbench.compiler.stages.operations import FunctionTable, OutputStage, Softmax
@@ -29,13 +23,11 @@ from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.rows import GROUP, Rows
 from darwinn_testbench.compiler.stages.storage import TILES
-from darwinn_testbench.compiler.stages.tables import exponential, inverse_root, table_of
+from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
 
 _HIGHEST = 255
 _SIZE = 2
 """Bytes of a number of 16 bits."""
-_LOWEST_ARGUMENT = -12.0
-"""The exponential of less is 0 in 16 bits."""
 _SPREAD_LANES = 8 * GROUP
 _DIAGONAL = (GROUP + 1) * 2
 """Lanes of 16 bits from one element of the diagonal of 4 x 4 words to the next one."""
@@ -67,51 +59,53 @@ class _Places:
     """Bytes of narrow memory that the steps need: where each of them begins.
 
     Attributes:
+        groups: words of the vector.
         tail: the last channels, if they are no whole word.
         greatest: the greatest of each of four channels, then the greatest of all in four bytes.
         repeated: that once more for each word of the vector.
         differences: to the greatest, a byte each.
         powers: the exponentials, 16 bits each.
         root: of the sum, and its square, four times each; then the square on a diagonal.
+        end: the first byte behind them.
     """
 
     groups: int
-    base: int = 0
-    size: int = field(init=False)
-    tail: int = field(init=False)
-    greatest: int = field(init=False)
-    repeated: int = field(init=False)
-    differences: int = field(init=False)
-    powers: int = field(init=False)
-    root: int = field(init=False)
-    square: int = field(init=False)
-    spread: int = field(init=False)
+    tail: int
+    greatest: int
+    repeated: int
+    differences: int
+    powers: int
+    root: int
+    square: int
+    spread: int
+    end: int
 
-    def __post_init__(self) -> None:
-        end = self.base
-        for name, size in (
-            ("tail", GROUP * GROUP),
-            ("greatest", 2 * GROUP),
-            ("repeated", GROUP * self.groups),
-            ("differences", GROUP * self.groups),
-            ("powers", GROUP * _SIZE * self.groups),
-            ("root", GROUP * _SIZE),
-            ("square", GROUP * _SIZE),
-            ("spread", GROUP * GROUP * WORD_BYTES),
-        ):
-            object.__setattr__(self, name, end)
-            end += size
-        object.__setattr__(self, "size", end - self.base)
+
+def _places(groups: int, base: int = 0) -> _Places:
+    """Places for a vector of so many words, from byte ``base`` on."""
+    words = groups * GROUP
+    sizes = {
+        "tail": GROUP * GROUP,
+        "greatest": 2 * GROUP,
+        "repeated": words,
+        "differences": words,
+        "powers": words * _SIZE,
+        "root": GROUP * _SIZE,
+        "square": GROUP * _SIZE,
+        "spread": _SPREAD_LANES * _SIZE,
+    }
+    starts = accumulate(sizes.values(), initial=base)
+    return _Places(groups, **dict(zip((*sizes, "end"), starts, strict=True)))
 
 
 def softmax_bytes(operation: Softmax) -> int:
     """Bytes of narrow memory that a softmax needs for itself."""
-    return _Places(operation.source.pitch // GROUP).size
+    return _places(operation.source.pitch // GROUP).end
 
 
 def softmax_phases(operation: Softmax, placement: Placement, areas: Areas) -> Iterator[Phase]:
     """The phases of a softmax."""
-    places = _Places(operation.source.pitch // GROUP, placement.scratch[operation.number])
+    places = _places(operation.source.pitch // GROUP, placement.scratch[operation.number])
     rows = -(-places.groups // GROUP)
     row, alone = areas.take(_ROWS + max(rows, GROUP))
     steps = _Steps(
@@ -232,8 +226,8 @@ class _Steps:
 
     def exponentials(self, program: Assembler) -> None:
         """The exponential of each difference, 65535 times: behind the last one there are zeros."""
-        ends = (_LOWEST_ARGUMENT, 0.0)
-        table = table_of(exponential, ends, EXPONENTIAL_ONE)
+        table, function = table_of("exponential"), FUNCTIONS["exponential"]
+        ends = function.first, function.last
         self._compute(
             program,
             _stage(self.operation.scale, *ends, table=table, wide=True),
@@ -245,7 +239,7 @@ class _Steps:
 
     def sum(self, program: Assembler) -> None:
         """46340 by the root of the sum of all, in four lanes."""
-        table = table_of(inverse_root, (1.0, 4.0), ROOT_ONE, reduced=True)
+        table = table_of("inverse root")
         pairs = -(-self.operation.source.channels // 2)
         self._compute(
             program,
@@ -333,9 +327,7 @@ class _Steps:
 
     def _greatest(self, program: Assembler, rows: int, target: int) -> None:
         stage = _plain(0, _HIGHEST)
-        sums = Sums(
-            stage, 0, 0, rows, 1, GROUP, GROUP, 0, self.free, 0, [(rows, 1)], maximum=True
-        )
+        sums = Sums(stage, 0, 0, rows, 1, GROUP, GROUP, 0, self.free, 0, [(rows, 1)], maximum=True)
         self._on_all_tiles(program, sums, self.source, target, [])
 
     def _compute(
