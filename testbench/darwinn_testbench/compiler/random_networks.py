@@ -290,6 +290,46 @@ class RandomNetwork:
         inputs = (source.index, other.index)
         return self._operate(BuiltinOperator.CONCATENATION, inputs, result, options)
 
+    def reshape(self, source: _Value) -> _Value:
+        """RESHAPE: a vector, or other pixels."""
+        elements = math.prod(source.shape)
+        sizes = [size for size in range(1, 65) if elements % size == 0]
+        channels = int(self.random.choice([*sizes, elements]))
+        pixels = elements // channels
+        height = int(self.random.choice([k for k in range(1, pixels + 1) if pixels % k == 0]))
+        return self.reshaped(source, (1, height, pixels // height, channels))
+
+    def reshaped(self, source: _Value, shape: tuple[int, ...]) -> _Value:
+        """RESHAPE to a shape, and QUANTIZE, which needs its pixels."""
+        result = self._value(shape, source.scale, source.zero_point)
+        sizes = self._constant(np.array(shape, np.int32))
+        options = o.ReshapeOptions(list(shape))
+        self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), result, options)
+        coarser = self._value(shape, source.scale * 1.5, self._zero_point())
+        return self._operate(BuiltinOperator.QUANTIZE, (result.index,), coarser)
+
+    def stack(self, source: _Value) -> _Value:
+        """CONCATENATION of rows or columns with another image, or with itself."""
+        axis = int(self.random.choice([1, 2]))
+        alike = [
+            each
+            for each in self.values
+            if each.is_image
+            and all(
+                a == b
+                for k, (a, b) in enumerate(zip(each.shape, source.shape, strict=True))
+                if k != axis
+            )
+        ]
+        other = alike[int(self.random.integers(len(alike)))]
+        shape = [*source.shape]
+        shape[axis] += other.shape[axis]
+        scale = max(source.scale, other.scale)
+        result = self._value(tuple(shape), scale, self._zero_point())
+        options = o.ConcatenationOptions(axis)
+        inputs = (source.index, other.index)
+        return self._operate(BuiltinOperator.CONCATENATION, inputs, result, options)
+
     def resize(self, source: _Value, kind: BuiltinOperator) -> _Value:
         """RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR to twice or four times the size."""
         times = int(self.random.choice([2, 2, 4]))
@@ -391,6 +431,8 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
         lambda network, value: network.resize(value, BuiltinOperator.RESIZE_NEAREST_NEIGHBOR),
     ),
     "CONCATENATION": (_whole_words, RandomNetwork.join),
+    "CONCATENATION of pixels": (_small, RandomNetwork.stack),
+    "RESHAPE": (_small, RandomNetwork.reshape),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
 }

@@ -7,7 +7,7 @@ the CPU, and so does everything that depends on it; the stages then run again on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import Package
@@ -232,7 +232,7 @@ def _partition(
     fates, importer, operations = _walk(source, stays)
     chip = {each.number for each in fates if each.on_chip}
     if not operations:
-        return fates, None
+        return tuple(replace(each, reason=each.reason or _VIEW) for each in fates), None
     outputs = _outputs(source, chip)
     inputs = _inputs(source, chip)
     return fates, IntegerGraph(
@@ -240,6 +240,9 @@ def _partition(
         tuple(_port(source, importer, index) for index in inputs),
         tuple(_port(source, importer, index) for index in outputs),
     )
+
+
+_VIEW = "another shape of bytes that nothing on the chip needs"
 
 
 def _walk(

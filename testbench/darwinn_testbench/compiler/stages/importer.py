@@ -37,14 +37,18 @@ from darwinn_testbench.compiler.stages.operations import (
     OutputStage,
     Product,
     Reach,
+    Reshaped,
     Slice,
     Softmax,
+    Stacked,
     Taps,
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
 
 _IMAGE_RANK = 4
+_COLUMNS = -2
+"""The axis of columns, from the last one."""
 
 
 class StaysError(Exception):
@@ -55,11 +59,13 @@ class Importer:
     """Makes operations of the operators of a network, in their order.
 
     An operator that only gives its bytes another shape makes none: its result is the same image.
+    Where another operator needs the pixels of the new shape, an operation of that one makes them.
     """
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self._images: dict[int, Image] = {}
+        self._reshaped: dict[int, Image] = {}
 
     def image(self, index: int) -> Image:
         """The image of a tensor.
@@ -82,13 +88,21 @@ class Importer:
             raise StaysError("not supported")
         if operator.unread_options:
             raise StaysError(f"options {operator.unread_options} are not read")
+        before = set(self._reshaped)
         try:
             made = make(self, operator)
-        except NotComputableError as reason:
+        except (NotComputableError, StaysError) as reason:
+            for index in self._reshaped.keys() - before:
+                del self._reshaped[index]
             raise StaysError(str(reason)) from None
         if made is None:
             return []
-        return made if isinstance(made, list) else [made]
+        shapes = [
+            Reshaped(operator.index, operator.name, image, self._images[index])
+            for index, image in self._reshaped.items()
+            if index not in before
+        ]
+        return [*shapes, *(made if isinstance(made, list) else [made])]
 
     def alias(self, operator: Operator) -> None:
         """Let the result of an operator be the image that it reads.
@@ -118,9 +132,11 @@ class Importer:
         if tensor.constant is not None:
             raise StaysError("a constant operand")
         image = self.image(tensor.index)
-        if _sides(tensor.shape) != (image.height, image.width, image.channels):
-            raise StaysError("an image in another shape")
-        return image
+        if _sides(tensor.shape) == (image.height, image.width, image.channels):
+            return image
+        if tensor.index not in self._reshaped:
+            self._reshaped[tensor.index] = _image(tensor)
+        return self._reshaped[tensor.index]
 
 
 def _sides(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -593,13 +609,14 @@ def _requantise(activation: str) -> Callable[[Importer, Operator], AnyOperation]
 def _concatenation(importer: Importer, operator: Operator) -> AnyOperation:
     tensor, image = importer.result(operator)
     sources = tuple(importer.source(operator, place) for place in range(len(operator.inputs)))
-    axis = int(operator.options.get("axis", 0)) % len(tensor.shape)
-    if axis != len(tensor.shape) - 1:
-        raise StaysError("a concatenation of rows or columns")
+    axis = int(operator.options.get("axis", 0)) % len(tensor.shape) - len(tensor.shape)
+    stages = tuple(_requantising(each, tensor, image, _activation(operator)) for each in sources)
+    common = operator.index, operator.name, image, sources, stages
+    if axis != -1:
+        return Stacked(*common, beside=axis == _COLUMNS)
     if any(each.channels % 4 for each in sources[:-1]):
         raise StaysError("parts that are no whole words")
-    stages = tuple(_requantising(each, tensor, image, _activation(operator)) for each in sources)
-    return Joined(operator.index, operator.name, image, sources, stages)
+    return Joined(*common)
 
 
 def _pad(importer: Importer, operator: Operator) -> AnyOperation:

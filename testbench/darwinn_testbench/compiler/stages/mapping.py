@@ -37,8 +37,10 @@ from darwinn_testbench.compiler.stages.operations import (
     OutputStage,
     Product,
     Reach,
+    Reshaped,
     Slice,
     Softmax,
+    Stacked,
     Taps,
     WeightedSum,
     sources_of,
@@ -55,6 +57,7 @@ from darwinn_testbench.compiler.stages.rows import (
     packed,
     spread_out,
 )
+from darwinn_testbench.compiler.stages.shapes import reshape_phases, stack_phases
 from darwinn_testbench.compiler.stages.softmax import softmax_bytes, softmax_phases
 from darwinn_testbench.compiler.stages.storage import TILES, Interval, Storage, common, length
 from darwinn_testbench.compiler.stages.writer import merged, write
@@ -84,6 +87,8 @@ def phases_of(operation: AnyOperation, placement: Placement, areas: Areas) -> li
 def _refuse_single_pixel(operation: AnyOperation) -> None:
     """Refuse what makes an image of one pixel, which has no edges that could be filled."""
     single = all(each.is_vector for each in sources_of(operation))
+    if isinstance(operation, Reshaped | Stacked):
+        return
     if single and not operation.result.is_vector:
         raise ValueError("an image of several pixels made of one")
 
@@ -1069,4 +1074,6 @@ _MAPPINGS = {
     Greatest: _greatest,
     Interpolated: _interpolated,
     Softmax: softmax_phases,
+    Reshaped: reshape_phases,
+    Stacked: stack_phases,
 }

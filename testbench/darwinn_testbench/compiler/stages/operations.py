@@ -229,6 +229,25 @@ class Interpolated(Operation):
 
 
 @dataclass(frozen=True, eq=False)
+class Reshaped(Operation):
+    """The same bytes in another shape: element by element in the order of rows."""
+
+    source: Image
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked(Operation):
+    """Images one below the other, or with ``beside`` one beside the other.
+
+    Each part has the output stage that brings it to the quantisation of the result.
+    """
+
+    sources: tuple[Image, ...]
+    stages: tuple[OutputStage, ...]
+    beside: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Softmax(Operation):
     """Shares of a vector's channels: each exponential by the sum of all.
 
@@ -252,12 +271,14 @@ AnyOperation = (
     | Greatest
     | Interpolated
     | Softmax
+    | Reshaped
+    | Stacked
 )
 
 
 def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
     """The images that an operation reads."""
-    if isinstance(operation, WeightedSum | Joined | Product):
+    if isinstance(operation, WeightedSum | Joined | Product | Stacked):
         return operation.sources
     return (operation.source,)
 

@@ -1,0 +1,304 @@
+"""Bytes in another order of pixels: other shapes of the same bytes, and stacks of images.
+
+All tiles have the sources as a whole, so each finds there what it needs, and copies it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_sim.chip import WORD_BYTES
+
+from darwinn_testbench.compiler.assembler import Assembler
+from darwinn_testbench.compiler.parameters import UNIT_BYTES
+from darwinn_testbench.compiler.program import ALL_TILES
+from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
+from darwinn_testbench.compiler.stages.operations import Image, OutputStage, Reshaped, Stacked
+from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
+from darwinn_testbench.compiler.stages.placement import Placement
+from darwinn_testbench.compiler.stages.rows import GROUP, Rows, identity
+from darwinn_testbench.compiler.stages.storage import TILES, Interval, Storage, common, length
+
+_MOST = 64
+"""Computations for a tile, at most."""
+
+_AS_IS = OutputStage(
+    np.ones(1, np.float32), np.zeros(1, np.int32), np.float32(0), np.float32(255), 0
+)
+
+_Computation = tuple[Sums, dict[int, Part]]
+
+
+def _sums(
+    stage: OutputStage,
+    row: int,
+    *,
+    taps: int = 1,
+    groups: int = 1,
+    zero_point: int = 0,
+    lanes: int = GROUP,
+) -> Sums:
+    """Words by themselves, or of ``taps`` others, with a row of weights for each."""
+    return Sums(stage, zero_point, 0, taps, groups, GROUP, lanes, GROUP, row, 0, [(taps, 1)])
+
+
+def _emitter(computations: Sequence[_Computation]) -> Callable[[Assembler], None]:
+    def emit(program: Assembler) -> None:
+        for sums, parts in computations:
+            compute(program, sums, parts)
+
+    return emit
+
+
+# --- another shape ------------------------------------------------------------------------------
+
+
+def reshape_phases(operation: Reshaped, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """The phase of another shape.
+
+    Raises:
+        ValueError: it would take too many instructions, or pixels are cut in a way that has none.
+    """
+    source, result = operation.source, operation.result
+    if result.pixels * result.channels < GROUP:
+        raise ValueError("a shape of less than a word")
+    if _is_dense(source) or source.channels % result.channels == 0:
+        return _regrouped(operation, placement, areas)
+    if result.is_vector:
+        return _flattened(operation, placement, areas)
+    raise ValueError("pixels of another shape")
+
+
+def _is_dense(image: Image) -> bool:
+    """Whether its bytes follow one another without padding."""
+    return image.is_vector or image.channels == image.pitch
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Pixels of a result, from ``first`` on, and the bytes of the source that they come from.
+
+    There are ``columns`` of them ``step`` bytes apart, and that ``rows`` times, ``row_step`` bytes
+    apart. A ``last`` one has its last channels at the end of the source.
+    """
+
+    first: int
+    columns: int
+    rows: int
+    address: int
+    step: int
+    row_step: int = 0
+    last: bool = False
+
+
+def _regrouped(operation: Reshaped, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Pixels of the result whose bytes follow one another in the source."""
+    source, result = operation.source, operation.result
+    copy, target = placement.copies[source.index], placement.of(result)
+    over = -result.channels % GROUP
+    weights = np.concatenate([identity(), _shifted(over)])
+    row, _ = areas.take(len(weights))
+    whole = result.channels // GROUP
+    by_kind: dict[tuple[bool, int], dict[int, Part]] = {}
+    for tile in TILES:
+        counts = {False: 0, True: 0}
+        for place, run in _tile_runs(source, target, tile):
+            part = _part(run, copy.base, place, target)
+            by_kind.setdefault((run.last, counts[run.last]), {})[tile] = part
+            counts[run.last] += 1
+        if max(counts.values()) > _MOST:
+            raise ValueError("a shape of too many rows")
+    computations: list[_Computation] = []
+    for (last, _), parts in by_kind.items():
+        if not last:
+            computations.append((_sums(_AS_IS, row, groups=result.pitch // GROUP), parts))
+            continue
+        if whole:
+            computations.append((_sums(_AS_IS, row, groups=whole), parts))
+        # The last word would end behind the source: it is read from where it ends with it.
+        moved = {
+            tile: _moved(part, whole * GROUP - over, whole * GROUP) for tile, part in parts.items()
+        }
+        computations.append((_sums(_AS_IS, row + 1, lanes=GROUP - over), moved))
+    yield Phase(operation.number, "shape", _emitter(computations), [Piece(ALL_TILES, row, weights)])
+
+
+def _shifted(over: int) -> Rows:
+    """One row that takes bytes from ``over`` on."""
+    row = np.zeros((1, UNIT_BYTES), np.uint8)
+    lanes = np.arange(GROUP - over)
+    row.reshape(-1, WORD_BYTES)[lanes, lanes + over] = 1
+    return row
+
+
+def _tile_runs(source: Image, target: Storage, tile: int) -> Iterator[tuple[int, _Run]]:
+    """What a tile needs, and where in narrow memory it puts it."""
+    image = target.image
+    (top, end), (left, right) = target.own(tile)
+    if not target.own_pixels(tile):
+        return
+    # A column of pixels is a row, as far as bytes are concerned.
+    if image.width == 1:
+        lines = [(top, end, target.address(tile, top, 0))]
+    else:
+        lines = [
+            (y * image.width + left, y * image.width + right, target.address(tile, y, left))
+            for y in range(top, end)
+        ]
+    for first, behind, address in lines:
+        for run in _runs(source, image, (first, behind)):
+            yield address + (run.first - first) * _pixel_step(target), run
+
+
+def _pixel_step(target: Storage) -> int:
+    """Bytes from a pixel to the next one in the order of rows."""
+    return target.row_pitch if target.image.width == 1 else target.image.pitch
+
+
+def _runs(source: Image, image: Image, pixels: Interval) -> Iterator[_Run]:
+    """Some pixels of a result, as runs at equal distances in the source."""
+    first, end = pixels
+    size = image.channels
+    total = image.pixels
+    if size % GROUP and end == total:
+        # By itself, since a word of it would end behind the source.
+        end -= 1
+    if _is_dense(source):
+        if end > first:
+            yield _Run(first, end - first, 1, first * size, size)
+    else:
+        yield from _runs_of_pixels(source, size, (first, end))
+    if end < pixels[1]:
+        per_pixel = 1 if _is_dense(source) else source.channels // size
+        pixel, part = divmod(end, per_pixel)
+        address = end * size if _is_dense(source) else pixel * source.pitch + part * size
+        yield _Run(end, 1, 1, address, 0, last=True)
+
+
+def _runs_of_pixels(source: Image, size: int, pixels: Interval) -> Iterator[_Run]:
+    """The same where each pixel of the source becomes several."""
+    first, end = pixels
+    times = source.channels // size
+    while first < end:
+        pixel, part = divmod(first, times)
+        rows = (end - first) // times if not part else 0
+        columns = times if rows else min(times - part, end - first)
+        address = pixel * source.pitch + part * size
+        yield _Run(first, columns, max(rows, 1), address, size, source.pitch)
+        first += columns * max(rows, 1)
+
+
+def _part(run: _Run, base: int, place: int, target: Storage) -> Part:
+    step = _pixel_step(target)
+    return Part(
+        base + run.address,
+        place,
+        run.rows,
+        run.columns,
+        [],
+        (run.step, run.row_step),
+        (step, run.columns * step),
+    )
+
+
+def _moved(part: Part, source: int, result: int) -> Part:
+    return Part(
+        part.source + source,
+        part.result + result,
+        part.rows,
+        part.columns,
+        part.read,
+        part.next_read,
+        part.next_write,
+    )
+
+
+def _flattened(operation: Reshaped, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Pixels that are no whole words become a vector: a word has bytes of several of them."""
+    source = operation.source
+    base = placement.copies[source.index].base
+    target = placement.copies[operation.result.index].base
+    channels = source.channels
+    period = channels // math.gcd(channels, GROUP)
+    if period > _MOST:
+        raise ValueError("a shape of too many words")
+    elements = source.pixels * channels
+    whole = elements // GROUP
+    rows: list[Rows] = []
+    computations: list[_Computation] = []
+    row, _ = areas.take((period + 1) * GROUP)
+    words = [(word, -(-(whole - word) // period), GROUP) for word in range(min(period, whole))]
+    if elements % GROUP:
+        words.append((whole, 1, elements % GROUP))
+    for word, count, lanes in words:
+        addresses, weights = _bytes_of_word(source, word, lanes)
+        distance = addresses[1] - addresses[0] if len(addresses) > 1 else 0
+        part = Part(
+            base + addresses[0],
+            target + word * GROUP,
+            1,
+            count,
+            [(len(addresses), distance)],
+            (period * GROUP // channels * source.pitch, 0),
+            (period * GROUP, 0),
+        )
+        sums = _sums(_AS_IS, row + len(rows), taps=len(addresses), lanes=lanes)
+        computations.append((sums, dict.fromkeys(TILES, part)))
+        rows += weights
+    piece = Piece(ALL_TILES, row, np.concatenate(rows))
+    yield Phase(operation.number, "shape", _emitter(computations), [piece])
+
+
+def _bytes_of_word(source: Image, word: int, lanes: int) -> tuple[list[int], list[Rows]]:
+    """Where the bytes of a word are: an address for each pixel that has some, and weights."""
+    addresses: dict[int, int] = {}
+    weights: dict[int, Rows] = {}
+    for lane in range(lanes):
+        pixel, channel = divmod(word * GROUP + lane, source.channels)
+        first = min(channel, source.pitch - GROUP)
+        addresses.setdefault(pixel, pixel * source.pitch + first)
+        row = weights.setdefault(pixel, np.zeros((1, UNIT_BYTES), np.uint8))
+        offset = pixel * source.pitch + channel - addresses[pixel]
+        row.reshape(-1, WORD_BYTES)[lane, offset] = 1
+    return list(addresses.values()), list(weights.values())
+
+
+# --- stacks -------------------------------------------------------------------------------------
+
+
+def stack_phases(operation: Stacked, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Each part copied to its rows or columns, with its own output stage."""
+    target = placement.of(operation.result)
+    row, _ = areas.take(1)
+    computations: list[_Computation] = []
+    offset = 0
+    for image, stage in zip(operation.sources, operation.stages, strict=True):
+        copy = placement.copies[image.index]
+        size = image.width if operation.beside else image.height
+        parts = {}
+        for tile in TILES:
+            own = list(target.own(tile))
+            axis = int(operation.beside)
+            own[axis] = common(own[axis], (offset, offset + size))
+            (top, end), (left, right) = own
+            if not (length(own[0]) and length(own[1])):
+                continue
+            down, across = (0, offset) if operation.beside else (offset, 0)
+            parts[tile] = Part(
+                copy.address(tile, top - down, left - across),
+                target.address(tile, top, left),
+                end - top,
+                right - left,
+                [],
+                (image.pitch, copy.row_pitch),
+                (target.image.pitch, target.row_pitch),
+            )
+        sums = _sums(stage, row, groups=image.pitch // GROUP, zero_point=image.zero_point)
+        computations.append((sums, parts))
+        offset += size
+    yield Phase(
+        operation.number, "stack", _emitter(computations), [Piece(ALL_TILES, row, identity())]
+    )
