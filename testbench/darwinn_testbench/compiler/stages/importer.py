@@ -563,8 +563,6 @@ def _slice(
     image = importer.image(index)
     if (source.scale, source.zero_point) != (image.scale, image.zero_point):
         raise StaysError("channels in another quantisation")
-    if first % 4:
-        raise StaysError("channels that do not begin with a whole word")
     stage = _stage(importer.network.tensors[index], image, np.float32(1))
     return Slice(operator.index, operator.name, image, source, first, stage)
 
@@ -614,8 +612,6 @@ def _concatenation(importer: Importer, operator: Operator) -> AnyOperation:
     common = operator.index, operator.name, image, sources, stages
     if axis != -1:
         return Stacked(*common, beside=axis == _COLUMNS)
-    if any(each.channels % 4 for each in sources[:-1]):
-        raise StaysError("parts that are no whole words")
     return Joined(*common)
 
 

@@ -22,16 +22,19 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.assembler import Assembler, Watcher, signal, wait, walk
 from darwinn_testbench.compiler.program import ALL_TILES, tile_set
-from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums, compute
+from darwinn_testbench.compiler.stages.channels import (
+    joined_bytes,
+    joined_phases,
+    slice_phases,
+)
+from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums
 from darwinn_testbench.compiler.stages.exchange import exchanges
 from darwinn_testbench.compiler.stages.operations import (
-    UNIT,
     AnyOperation,
     Channelwise,
     Convolution,
     Enlarged,
     Greatest,
-    Image,
     Interpolated,
     Joined,
     OutputStage,
@@ -45,6 +48,7 @@ from darwinn_testbench.compiler.stages.operations import (
     WeightedSum,
     sources_of,
 )
+from darwinn_testbench.compiler.stages.parts import copying, emitting, emitting_all, parts_of
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement, needs_whole
 from darwinn_testbench.compiler.stages.ring import Share, gather
@@ -175,7 +179,7 @@ def _image_convolution(
             each,
             [(taps, 1)],
         )
-        parts = _parts(
+        parts = parts_of(
             operation.rows,
             operation.columns,
             source,
@@ -186,7 +190,7 @@ def _image_convolution(
         yield Phase(
             operation.number,
             "convolution",
-            _computation(sums, parts),
+            emitting(sums, parts),
             [Piece(ALL_TILES, row + k * each, block) for k, block in enumerate(chunk)],
             alone=alone,
         )
@@ -204,44 +208,6 @@ def _lanes(outputs: int, block: int) -> int:
     """Lanes of a block: whole words, so that padding of pixels is written, too."""
     left = min(chip.LANES, outputs - block * chip.LANES)
     return -(-left // WORD_BYTES) * WORD_BYTES
-
-
-def _parts(
-    rows: Reach,
-    columns: Reach,
-    source: Storage,
-    result: Storage,
-    pixel: Sequence[tuple[int, int]],
-    *,
-    channel: int = 0,
-    source_channel: int = 0,
-) -> dict[int, Part]:
-    """What each tile computes of an image: ``pixel`` are the loops within a pixel of the source."""
-    pitch, row_pitch = source.image.pitch, source.row_pitch
-    parts = {}
-    for tile in TILES:
-        if not result.own_pixels(tile):
-            continue
-        (top, _), (left, _) = result.own(tile)
-        height, width = result.computed(tile)
-        parts[tile] = Part(
-            source.address(tile, rows.first(top), columns.first(left)) + source_channel,
-            result.address(tile, top, left) + channel,
-            height,
-            width,
-            [
-                *pixel,
-                (columns.kernel, columns.dilation * pitch),
-                (rows.kernel, rows.dilation * row_pitch),
-            ],
-            (columns.stride * pitch, rows.stride * row_pitch),
-            (result.image.pitch, result.row_pitch),
-        )
-    return parts
-
-
-def _computation(sums: Sums, parts: dict[int, Part]) -> Callable[[Assembler], None]:
-    return lambda program: compute(program, sums, parts)
 
 
 def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterator[Phase]:
@@ -298,7 +264,7 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
         yield Phase(
             operation.number,
             "dense",
-            _computations(computations),
+            emitting_all(computations),
             [] if settled is not None else pieces,
             alone=alone,
         )
@@ -324,16 +290,6 @@ def _met(operation: Convolution | Channelwise) -> tuple[tuple[int, slice], tuple
         begin, end = common(reach.inputs(0, 1), (0, size))
         found.append((begin, slice(begin - first, end - first)))
     return found[0], found[1]
-
-
-def _computations(
-    computations: Sequence[tuple[Sums, dict[int, Part]]],
-) -> Callable[[Assembler], None]:
-    def emit(program: Assembler) -> None:
-        for sums, parts in computations:
-            compute(program, sums, parts)
-
-    return emit
 
 
 def _tell(number: int, starts: dict[int, int], sizes: dict[int, int], areas: Areas) -> Phase:
@@ -372,11 +328,11 @@ def _pool(operation: Channelwise, placement: Placement, areas: Areas) -> Iterato
     source, result = placement.of(operation.source), placement.of(operation.result)
     row, _ = areas.take(1)
     sums = _ones(operation, result.image.pitch // GROUP, row)
-    parts = _parts(operation.rows, operation.columns, source, result, [])
+    parts = parts_of(operation.rows, operation.columns, source, result, [])
     yield Phase(
         operation.number,
         "pool",
-        _computation(sums, parts),
+        emitting(sums, parts),
         [Piece(ALL_TILES, row, identity())],
     )
 
@@ -427,7 +383,7 @@ def _reduction(operation: Channelwise, placement: Placement, areas: Areas) -> It
     yield Phase(
         operation.number,
         "reduction",
-        _computations(computations),
+        emitting_all(computations),
         [Piece(ALL_TILES, row, identity())],
     )
     sizes = {tile: count * GROUP for count, parts in by_size.items() for tile in parts}
@@ -439,6 +395,8 @@ def scratch_bytes(operation: AnyOperation, areas: Areas) -> int:
     """Bytes of narrow memory that an operation needs to unpack its parameters."""
     if isinstance(operation, Product):
         return min((areas.half_rows - 1) * _DIAGONAL, _PRODUCT_BYTES)
+    if isinstance(operation, Joined | Slice):
+        return joined_bytes(operation)
     if isinstance(operation, Softmax):
         return softmax_bytes(operation)
     if not isinstance(operation, Channelwise) or operation.weights is None:
@@ -504,7 +462,7 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
             [(taps, 1)],
         )
         channel = first * GROUP
-        parts = _parts(
+        parts = parts_of(
             *window,
             source,
             result,
@@ -512,7 +470,7 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
             channel=channel,
             source_channel=channel,
         )
-        yield Phase(operation.number, "depthwise", _computation(sums, parts))
+        yield Phase(operation.number, "depthwise", emitting(sums, parts))
 
 
 def _each_channel(stage: OutputStage, channels: int) -> OutputStage:
@@ -622,46 +580,8 @@ def _weighted_sum(operation: WeightedSum, placement: Placement, areas: Areas) ->
     yield Phase(
         operation.number,
         "sum",
-        _computation(sums, parts),
+        emitting(sums, parts),
         [Piece(ALL_TILES, row, rows)],
-    )
-
-
-def _copying(stage: OutputStage, image: Image, groups: int, row: int) -> Sums:
-    """Each word by itself, with weights of 1."""
-    return Sums(stage, image.zero_point, 0, 1, groups, GROUP, GROUP, GROUP, row, 0, [(1, 0)])
-
-
-def _joined(operation: Joined, placement: Placement, areas: Areas) -> Iterator[Phase]:
-    """Each part is copied behind the one before, with its own output stage."""
-    result = placement.of(operation.result)
-    row, _ = areas.take(1)
-    computations = []
-    channel = 0
-    for image, stage in zip(operation.sources, operation.stages, strict=True):
-        source = placement.of(image)
-        sums = _copying(stage, image, image.pitch // GROUP, row)
-        computations.append((sums, _parts(UNIT, UNIT, source, result, [], channel=channel)))
-        channel += image.channels
-    yield Phase(
-        operation.number,
-        "concatenation",
-        _computations(computations),
-        [Piece(ALL_TILES, row, identity())],
-    )
-
-
-def _slice(operation: Slice, placement: Placement, areas: Areas) -> Iterator[Phase]:
-    """Some channels, copied."""
-    source, result = placement.of(operation.source), placement.of(operation.result)
-    row, _ = areas.take(1)
-    sums = _copying(operation.stage, operation.source, result.image.pitch // GROUP, row)
-    parts = _parts(UNIT, UNIT, source, result, [], source_channel=operation.first)
-    yield Phase(
-        operation.number,
-        "slice",
-        _computation(sums, parts),
-        [Piece(ALL_TILES, row, identity())],
     )
 
 
@@ -670,7 +590,7 @@ def _enlarged(operation: Enlarged, placement: Placement, areas: Areas) -> Iterat
     source, result = placement.of(operation.source), placement.of(operation.result)
     row, _ = areas.take(1)
     times = operation.times
-    sums = _copying(operation.stage, operation.source, result.image.pitch // GROUP, row)
+    sums = copying(operation.stage, operation.source, result.image.pitch // GROUP, row)
     computations = []
     for down, across in np.ndindex(times, times):
         parts = {}
@@ -694,7 +614,7 @@ def _enlarged(operation: Enlarged, placement: Placement, areas: Areas) -> Iterat
     yield Phase(
         operation.number,
         "enlargement",
-        _computations(computations),
+        emitting_all(computations),
         [Piece(ALL_TILES, row, identity())],
     )
 
@@ -793,7 +713,7 @@ def _interpolated(operation: Interpolated, placement: Placement, areas: Areas) -
         yield Phase(
             operation.number,
             "interpolation",
-            _computations([(sums, parts) for parts in several]),
+            emitting_all([(sums, parts) for parts in several]),
             [Piece(ALL_TILES, row, rows)],
         )
 
@@ -901,7 +821,7 @@ def _product_part(
     yield Phase(
         operation.number,
         "weights of a product",
-        _computation(diagonal, weights),
+        emitting(diagonal, weights),
         [Piece(ALL_TILES, row, spread_out())],
     )
     yield Phase(operation.number, "rows of a product", _packing(small, scratch, spread))
@@ -918,7 +838,7 @@ def _product_part(
         1,
         [(1, 0)],
     )
-    yield Phase(operation.number, "product", _computation(sums, products))
+    yield Phase(operation.number, "product", emitting(sums, products))
 
 
 def _packing(small: dict[int, list[int]], scratch: int, spread: int) -> Callable[[Assembler], None]:
@@ -1060,16 +980,16 @@ def _greatest_part(
     sums = Sums(
         operation.stage, 0, 0, each, 1, lanes, lanes, 0, spread, 0, [(each, 1)], maximum=True
     )
-    yield Phase(operation.number, "maximum", _computation(sums, parts))
+    yield Phase(operation.number, "maximum", emitting(sums, parts))
 
 
 _MAPPINGS = {
     Convolution: _convolution,
     Channelwise: _channelwise,
     WeightedSum: _weighted_sum,
-    Joined: _joined,
+    Joined: joined_phases,
     Product: _product,
-    Slice: _slice,
+    Slice: slice_phases,
     Enlarged: _enlarged,
     Greatest: _greatest,
     Interpolated: _interpolated,

@@ -21,6 +21,11 @@ GROUP = WORD_BYTES
 """Channels of a block of a channelwise operation."""
 _GROUP_BYTES = GROUP * WORD_BYTES
 
+AS_IS = OutputStage(
+    np.ones(1, np.float32), np.zeros(1, np.int32), np.float32(0), np.float32(255), 0
+)
+"""The stage of bytes that come out as they are."""
+
 
 def lane_rows(weights: NDArray[np.uint8], zero_point: int, stage: OutputStage) -> list[Rows]:
     """Rows of each block of 64 outputs: scales and biases if they differ, then weights.

@@ -6,28 +6,24 @@ All tiles have the sources as a whole, so each finds there what it needs, and co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from darwinn_sim.chip import WORD_BYTES
 
-from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.parameters import UNIT_BYTES
 from darwinn_testbench.compiler.program import ALL_TILES
-from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
+from darwinn_testbench.compiler.stages.compute import Part, Sums
 from darwinn_testbench.compiler.stages.operations import Image, OutputStage, Reshaped, Stacked
+from darwinn_testbench.compiler.stages.parts import emitting_all
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
-from darwinn_testbench.compiler.stages.rows import GROUP, Rows, identity
+from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP, Rows, identity
 from darwinn_testbench.compiler.stages.storage import TILES, Interval, Storage, common, length
 
 _MOST = 64
 """Computations for a tile, at most."""
-
-_AS_IS = OutputStage(
-    np.ones(1, np.float32), np.zeros(1, np.int32), np.float32(0), np.float32(255), 0
-)
 
 _Computation = tuple[Sums, dict[int, Part]]
 
@@ -43,14 +39,6 @@ def _sums(
 ) -> Sums:
     """Words by themselves, or of ``taps`` others, with a row of weights for each."""
     return Sums(stage, zero_point, 0, taps, groups, GROUP, lanes, GROUP, row, 0, [(taps, 1)])
-
-
-def _emitter(computations: Sequence[_Computation]) -> Callable[[Assembler], None]:
-    def emit(program: Assembler) -> None:
-        for sums, parts in computations:
-            compute(program, sums, parts)
-
-    return emit
 
 
 # --- another shape ------------------------------------------------------------------------------
@@ -111,19 +99,19 @@ def _regrouped(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
             counts[run.last] += 1
         if max(counts.values()) > _MOST:
             raise ValueError("a shape of too many rows")
-    computations: list[_Computation] = []
+    found: list[_Computation] = []
     for (last, _), parts in by_kind.items():
         if not last:
-            computations.append((_sums(_AS_IS, row, groups=result.pitch // GROUP), parts))
+            found.append((_sums(AS_IS, row, groups=result.pitch // GROUP), parts))
             continue
         if whole:
-            computations.append((_sums(_AS_IS, row, groups=whole), parts))
+            found.append((_sums(AS_IS, row, groups=whole), parts))
         # The last word would end behind the source: it is read from where it ends with it.
         moved = {
             tile: _moved(part, whole * GROUP - over, whole * GROUP) for tile, part in parts.items()
         }
-        computations.append((_sums(_AS_IS, row + 1, lanes=GROUP - over), moved))
-    yield Phase(operation.number, "shape", _emitter(computations), [Piece(ALL_TILES, row, weights)])
+        found.append((_sums(AS_IS, row + 1, lanes=GROUP - over), moved))
+    yield Phase(operation.number, "shape", emitting_all(found), [Piece(ALL_TILES, row, weights)])
 
 
 def _shifted(over: int) -> Rows:
@@ -228,7 +216,7 @@ def _flattened(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
     elements = source.pixels * channels
     whole = elements // GROUP
     rows: list[Rows] = []
-    computations: list[_Computation] = []
+    found: list[_Computation] = []
     row, _ = areas.take((period + 1) * GROUP)
     words = [(word, -(-(whole - word) // period), GROUP) for word in range(min(period, whole))]
     if elements % GROUP:
@@ -245,11 +233,11 @@ def _flattened(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
             (period * GROUP // channels * source.pitch, 0),
             (period * GROUP, 0),
         )
-        sums = _sums(_AS_IS, row + len(rows), taps=len(addresses), lanes=lanes)
-        computations.append((sums, dict.fromkeys(TILES, part)))
+        sums = _sums(AS_IS, row + len(rows), taps=len(addresses), lanes=lanes)
+        found.append((sums, dict.fromkeys(TILES, part)))
         rows += weights
     piece = Piece(ALL_TILES, row, np.concatenate(rows))
-    yield Phase(operation.number, "shape", _emitter(computations), [piece])
+    yield Phase(operation.number, "shape", emitting_all(found), [piece])
 
 
 def _bytes_of_word(source: Image, word: int, lanes: int) -> tuple[list[int], list[Rows]]:
@@ -273,7 +261,7 @@ def stack_phases(operation: Stacked, placement: Placement, areas: Areas) -> Iter
     """Each part copied to its rows or columns, with its own output stage."""
     target = placement.of(operation.result)
     row, _ = areas.take(1)
-    computations: list[_Computation] = []
+    found: list[_Computation] = []
     offset = 0
     for image, stage in zip(operation.sources, operation.stages, strict=True):
         copy = placement.copies[image.index]
@@ -297,8 +285,6 @@ def stack_phases(operation: Stacked, placement: Placement, areas: Areas) -> Iter
                 (target.image.pitch, target.row_pitch),
             )
         sums = _sums(stage, row, groups=image.pitch // GROUP, zero_point=image.zero_point)
-        computations.append((sums, parts))
+        found.append((sums, parts))
         offset += size
-    yield Phase(
-        operation.number, "stack", _emitter(computations), [Piece(ALL_TILES, row, identity())]
-    )
+    yield Phase(operation.number, "stack", emitting_all(found), [Piece(ALL_TILES, row, identity())])

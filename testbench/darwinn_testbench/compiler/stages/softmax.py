@@ -21,7 +21,7 @@ from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
 from darwinn_testbench.compiler.stages.operations import FunctionTable, OutputStage, Softmax
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
-from darwinn_testbench.compiler.stages.rows import GROUP, Rows
+from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP, Rows
 from darwinn_testbench.compiler.stages.storage import TILES
 from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
 
@@ -173,7 +173,7 @@ class _Steps:
         """Copy the last words: behind the last channel there shall be zeros, and so there shall be
         in the last word of the exponentials, of which these write only what they need."""
         start = self.source + self._full_rows * GROUP * GROUP
-        stage = _plain(0, _HIGHEST)
+        stage = AS_IS
         self._compute(program, stage, start, self.places.tail, blocks=self._tail_words, cut=True)
         self._compute(program, _plain(0, 0), start, self.places.root - WORD_BYTES, blocks=1)
 
@@ -203,7 +203,7 @@ class _Steps:
         """The same for each word of the vector."""
         self._compute(
             program,
-            _plain(0, _HIGHEST),
+            AS_IS,
             self.places.greatest + GROUP,
             self.places.repeated,
             step=0,
@@ -326,7 +326,7 @@ class _Steps:
         )
 
     def _greatest(self, program: Assembler, rows: int, target: int) -> None:
-        stage = _plain(0, _HIGHEST)
+        stage = AS_IS
         sums = Sums(stage, 0, 0, rows, 1, GROUP, GROUP, 0, self.free, 0, [(rows, 1)], maximum=True)
         self._on_all_tiles(program, sums, self.source, target, [])
 
