@@ -120,14 +120,22 @@ class RandomNetwork:
         )
 
     def _operate(
-        self, kind: BuiltinOperator, inputs: Sequence[int], result: _Value, options: Any = None
+        self,
+        kind: BuiltinOperator,
+        inputs: Sequence[int],
+        result: _Value,
+        options: Any = None,
+        others: Sequence[_Value] = (),
     ) -> _Value:
+        """Add an operator: its results are ``others`` and, as the last one, ``result``."""
         if kind not in self._codes:
             self._codes.append(kind)
         code = self._codes.index(kind)
-        self._operators.append(tflite.Operator(code, tuple(inputs), (result.index,), options))
+        results = (*others, result)
+        outputs = tuple(each.index for each in results)
+        self._operators.append(tflite.Operator(code, tuple(inputs), outputs, options))
         self._read.update(inputs)
-        self.values.append(result)
+        self.values += results
         self.kinds.append(kind.name)
         return result
 
@@ -275,12 +283,8 @@ class RandomNetwork:
         return self._operate(kind, (source.index, other.index), result, options)
 
     def join(self, source: _Value) -> _Value:
-        """CONCATENATION of channels with another image of the same size."""
-        alike = [
-            each
-            for each in self.values
-            if each.shape[:-1] == source.shape[:-1] and source.channels % 4 == 0
-        ] or [source]
+        """CONCATENATION of channels with another image of the same size, or with itself."""
+        alike = [each for each in self.values if each.shape[:-1] == source.shape[:-1]]
         other = alike[int(self.random.integers(len(alike)))]
         channels = source.channels + other.channels
         result = self._value(
@@ -303,7 +307,7 @@ class RandomNetwork:
         """RESHAPE to a shape, and QUANTIZE, which needs its pixels."""
         result = self._value(shape, source.scale, source.zero_point)
         sizes = self._constant(np.array(shape, np.int32))
-        options = o.ReshapeOptions(list(shape))
+        options = o.ReshapeOptions(shape)
         self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), result, options)
         coarser = self._value(shape, source.scale * 1.5, self._zero_point())
         return self._operate(BuiltinOperator.QUANTIZE, (result.index,), coarser)
@@ -329,6 +333,39 @@ class RandomNetwork:
         options = o.ConcatenationOptions(axis)
         inputs = (source.index, other.index)
         return self._operate(BuiltinOperator.CONCATENATION, inputs, result, options)
+
+    def split(self, source: _Value) -> _Value:
+        """SPLIT of rows, columns or channels in two or three."""
+        axes = [axis for axis in (1, 2, 3) if source.shape[axis] > 1]
+        axis = int(self.random.choice(axes))
+        size = source.shape[axis]
+        count = next(k for k in (2, 3, size) if size % k == 0)
+        shape = [*source.shape]
+        shape[axis] //= count
+        place = self._constant(np.array(axis, np.int32))
+        parts = [self._value(tuple(shape), source.scale, source.zero_point) for _ in range(count)]
+        inputs = (place, source.index)
+        return self._operate(
+            BuiltinOperator.SPLIT, inputs, parts[-1], o.SplitOptions(count), parts[:-1]
+        )
+
+    def cut(self, source: _Value) -> _Value:
+        """STRIDED_SLICE of some rows and columns, or of some channels."""
+        shape = [*source.shape]
+        begin, strides = [0] * 4, [1] * 4
+        for axis in (1, 2) if self.random.integers(2) else (3,):
+            begin[axis] = int(self.random.integers(shape[axis]))
+            strides[axis] = int(self.random.integers(1, 3)) if axis < 3 else 1
+            shape[axis] = -(-(shape[axis] - begin[axis]) // strides[axis])
+        result = self._value(tuple(shape), source.scale, source.zero_point)
+        numbers = (begin, source.shape, strides)
+        inputs = [self._constant(np.array(each, np.int32)) for each in numbers]
+        return self._operate(
+            BuiltinOperator.STRIDED_SLICE,
+            (source.index, *inputs),
+            result,
+            o.StridedSliceOptions(),
+        )
 
     def resize(self, source: _Value, kind: BuiltinOperator) -> _Value:
         """RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR to twice or four times the size."""
@@ -389,10 +426,6 @@ def _small(value: _Value) -> bool:
     return value.is_image and 1 < math.prod(value.sides) <= _MOST_SMALL
 
 
-def _whole_words(value: _Value) -> bool:
-    return value.channels % 4 == 0
-
-
 def _classes(value: _Value) -> bool:
     return 1 < value.channels == math.prod(value.shape)
 
@@ -430,9 +463,11 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
         _small,
         lambda network, value: network.resize(value, BuiltinOperator.RESIZE_NEAREST_NEIGHBOR),
     ),
-    "CONCATENATION": (_whole_words, RandomNetwork.join),
+    "CONCATENATION": (lambda value: True, RandomNetwork.join),
     "CONCATENATION of pixels": (_small, RandomNetwork.stack),
     "RESHAPE": (_small, RandomNetwork.reshape),
+    "SPLIT": (_small, RandomNetwork.split),
+    "STRIDED_SLICE": (_small, RandomNetwork.cut),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
 }

@@ -7,7 +7,7 @@ table makes the operation of one operator, or says why it cannot (``StaysError``
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -47,8 +47,13 @@ from darwinn_testbench.compiler.stages.operations import (
 from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
 
 _IMAGE_RANK = 4
+_SIDES = 3
+"""Axes of an image: rows, columns, channels."""
 _COLUMNS = -2
 """The axis of columns, from the last one."""
+
+
+_Made = AnyOperation | list[AnyOperation] | None
 
 
 class StaysError(Exception):
@@ -539,48 +544,91 @@ def _taps(size: int, outputs: int, *, aligned: bool, half: bool) -> Taps:
     )
 
 
-def _split(importer: Importer, operator: Operator) -> list[AnyOperation]:
-    axes = importer.tensor(operator, 0).constant
-    tensor = importer.tensor(operator, 1)
-    if (
-        axes is None
-        or int(np.asarray(axes).reshape(-1)[0]) % len(tensor.shape) != len(tensor.shape) - 1
-    ):
-        raise StaysError("a split of rows or columns")
-    source = importer.source(operator, 1)
-    slices: list[AnyOperation] = []
-    first = 0
-    for index in operator.outputs:
-        image = importer.image(index)
-        slices.append(_slice(importer, operator, source, index, first))
-        first += image.channels
-    return slices
-
-
-def _slice(
-    importer: Importer, operator: Operator, source: Image, index: int, first: int
+def _cut(
+    importer: Importer,
+    operator: Operator,
+    source: Image,
+    index: int,
+    firsts: Sequence[int],
+    strides: Sequence[int] = (1, 1, 1),
 ) -> AnyOperation:
-    image = importer.image(index)
+    """A tensor that has some elements of an image: those of rows, columns and channels from
+    ``firsts`` on."""
+    image, tensor = importer.image(index), importer.network.tensors[index]
     if (source.scale, source.zero_point) != (image.scale, image.zero_point):
-        raise StaysError("channels in another quantisation")
-    stage = _stage(importer.network.tensors[index], image, np.float32(1))
-    return Slice(operator.index, operator.name, image, source, first, stage)
+        raise StaysError("a slice in another quantisation")
+    stage = _stage(tensor, image, np.float32(1))
+    if (image.height, image.width) == (source.height, source.width) and strides[2] == 1:
+        return Slice(operator.index, operator.name, image, source, firsts[2], stage)
+    if image.channels != source.channels or strides[2] != 1:
+        raise StaysError("a slice of pixels and of channels at once")
+    rows, columns = (Reach(1, strides[k], 1, -firsts[k]) for k in (0, 1))
+    return Channelwise(operator.index, operator.name, image, source, rows, columns, None, 0, stage)
+
+
+def _split(importer: Importer, operator: Operator, axes: int = 0, data: int = 1) -> _Made:
+    """Parts one behind the other along an axis; inputs ``axes`` and ``data``."""
+    axis = importer.tensor(operator, axes).constant
+    rank = len(importer.tensor(operator, data).shape)
+    if axis is None:
+        raise StaysError("the axis is not constant")
+    place = int(np.asarray(axis).reshape(-1)[0]) % rank - rank + _SIDES
+    if place < 0:
+        raise StaysError("a split of images")
+    source = importer.source(operator, data)
+    parts: list[AnyOperation] = []
+    firsts = [0, 0, 0]
+    for index in operator.outputs:
+        parts.append(_cut(importer, operator, source, index, firsts))
+        image = importer.image(index)
+        firsts[place] += (image.height, image.width, image.channels)[place]
+    return parts
+
+
+def _split_v(importer: Importer, operator: Operator) -> _Made:
+    return _split(importer, operator, 2, 0)
 
 
 def _strided_slice(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    tensor, image = importer.result(operator)
     shape = importer.tensor(operator, 0).shape
     begin, _, strides = (importer.tensor(operator, place).constant for place in (1, 2, 3))
     masks = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     if begin is None or strides is None or any(operator.options.get(name) for name in masks):
         raise StaysError("a slice of another form")
-    if (np.asarray(strides) != 1).any() or tensor.shape[:-1] != shape[:-1]:
-        raise StaysError("a slice of rows or columns")
-    first = int(np.asarray(begin).reshape(-1)[-1])
-    if (int(operator.options.get("begin_mask", 0)) >> (len(shape) - 1)) & 1:
-        first = 0
-    return _slice(importer, operator, source, image.index, first % shape[-1])
+    steps = np.asarray(strides).reshape(-1)
+    if (steps < 1).any():
+        raise StaysError("a slice backwards")
+    mask = int(operator.options.get("begin_mask", 0))
+    firsts = [
+        0 if mask >> axis & 1 else min(max(int(first) % size if first < 0 else int(first), 0), size)
+        for axis, (first, size) in enumerate(zip(np.asarray(begin).reshape(-1), shape, strict=True))
+    ]
+    return _cut_of(importer, operator, firsts, steps.tolist())
+
+
+def _slice(importer: Importer, operator: Operator) -> AnyOperation:
+    begin = importer.tensor(operator, 1).constant
+    if begin is None:
+        raise StaysError("a slice of another form")
+    firsts = np.asarray(begin).reshape(-1).tolist()
+    return _cut_of(importer, operator, firsts, [1] * len(firsts))
+
+
+def _cut_of(
+    importer: Importer, operator: Operator, firsts: list[int], strides: list[int]
+) -> AnyOperation:
+    """The same with a number for each axis of the tensor."""
+    source = importer.source(operator)
+    index = operator.outputs[0]
+    ahead, behind = ([fill] * _SIDES for fill in (0, 1))
+    return _cut(
+        importer,
+        operator,
+        source,
+        index,
+        [*ahead, *firsts][-_SIDES:],
+        [*behind, *strides][-_SIDES:],
+    )
 
 
 def _requantising(
@@ -641,8 +689,6 @@ def _view(importer: Importer, operator: Operator) -> None:
     importer.alias(operator)
 
 
-_Made = AnyOperation | list[AnyOperation] | None
-
 _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "ADD": _sum(1),
     "AVERAGE_POOL_2D": _average_pool_2d,
@@ -663,8 +709,10 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "RESHAPE": _view,
     "RESIZE_BILINEAR": _resize_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": _resize_nearest,
+    "SLICE": _slice,
     "SOFTMAX": _softmax,
     "SPLIT": _split,
+    "SPLIT_V": _split_v,
     "STRIDED_SLICE": _strided_slice,
     "SUB": _sum(-1),
     "TANH": _function("tanh"),

@@ -360,6 +360,8 @@ def _reduction(operation: Channelwise, placement: Placement, areas: Areas) -> It
     result = placement.copies[operation.result.index]
     groups = result.image.pitch // GROUP
     share = -(-groups // chip.TILES)
+    (top, _), (left, _) = _met(operation)
+    start = source.base + top * source.row_pitch + left * source.image.pitch
     row, _ = areas.take(1)
     by_size: dict[int, dict[int, Part]] = {}
     for tile in TILES:
@@ -368,7 +370,7 @@ def _reduction(operation: Channelwise, placement: Placement, areas: Areas) -> It
         if count <= 0:
             continue
         by_size.setdefault(count, {})[tile] = Part(
-            source.base + first * GROUP,
+            start + first * GROUP,
             result.base + first * GROUP,
             1,
             1,
