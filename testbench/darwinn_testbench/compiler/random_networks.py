@@ -236,10 +236,8 @@ class RandomNetwork:
         return self._operate(BuiltinOperator.FULLY_CONNECTED, inputs, result, options)
 
     def pool(self, source: _Value, kind: BuiltinOperator) -> _Value:
-        """AVERAGE_POOL_2D without padding, or MAX_POOL_2D."""
+        """AVERAGE_POOL_2D or MAX_POOL_2D."""
         window = self._window(source)
-        if kind is BuiltinOperator.AVERAGE_POOL_2D:
-            window["padding"] = Padding.VALID
         sides = self._result_sides(source, window)
         result = self._value((1, *sides, source.channels), source.scale, source.zero_point)
         options = o.Pool2DOptions(
@@ -270,12 +268,18 @@ class RandomNetwork:
         return self._operate(BuiltinOperator.PAD, (source.index, self._constant(amounts)), result)
 
     def binary(self, source: _Value, kind: BuiltinOperator) -> _Value:
-        """ADD or MUL with another tensor of the same shape: itself, if there is none."""
+        """ADD, SUB or MUL with another tensor of the same shape: itself, if there is none. SUB
+        takes a function of it instead."""
         alike = [each for each in self.values if each.shape == source.shape]
         other = alike[int(self.random.integers(len(alike)))]
+        if kind is BuiltinOperator.SUB and other is source:
+            other = self.function(source)
         if kind is BuiltinOperator.ADD:
             scale = source.scale + other.scale
             options: Any = o.AddOptions(self._activation())
+        elif kind is BuiltinOperator.SUB:
+            scale = source.scale + other.scale
+            options = o.SubOptions(self._activation())
         else:
             scale = source.scale * other.scale * _SPREAD * self.random.uniform(0.5, 2)
             options = o.MulOptions(self._activation())
@@ -450,6 +454,10 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "ADD": (
         lambda value: True,
         lambda network, value: network.binary(value, BuiltinOperator.ADD),
+    ),
+    "SUB": (
+        lambda value: True,
+        lambda network, value: network.binary(value, BuiltinOperator.SUB),
     ),
     "MUL": (
         lambda value: True,

@@ -27,6 +27,7 @@ from darwinn_testbench.compiler.parameters import SIGN_OFFSET
 from darwinn_testbench.compiler.stages.operations import (
     UNIT,
     AnyOperation,
+    BorderAverage,
     Channelwise,
     Convolution,
     Enlarged,
@@ -315,16 +316,51 @@ def _average_pool_2d(importer: Importer, operator: Operator) -> AnyOperation:
     source = importer.source(operator)
     tensor, image = importer.result(operator)
     kernel = tuple(int(operator.options.get(f"filter_{name}", 1)) for name in ("height", "width"))
-    rows, columns = window_axes(operator.options, (source.height, source.width), kernel)
-    if rows.before or rows.after or columns.before or columns.after:
-        raise StaysError("an average over the border of the image")
+    axes = window_axes(operator.options, (source.height, source.width), kernel)
     if (source.scale, source.zero_point) != (image.scale, image.zero_point):
         raise StaysError("an average in another quantisation")
-    share = np.atleast_1d(np.float32(1) / np.float32(math.prod(kernel)))
-    factor = conversion_factor(source.scale, tensor, share)
-    stage = _stage(tensor, image, factor, activation=_activation(operator))
+    counts = tuple(
+        _inside(axis, size) for axis, size in zip(axes, (source.height, source.width), strict=True)
+    )
+    sizes = {down * across for down in counts[0] for across in counts[1]}
+    common = math.lcm(*sizes)
+    # Weights are shares of a common unit: where they exceed a byte, the factor differs instead.
+    weighted = all(common // size <= _BYTE_SPAN for size in sizes)
+    shares = {}
+    for size in sizes:
+        unit = np.atleast_1d(np.float32(1) / np.float32(common if weighted else size))
+        factor = conversion_factor(source.scale, tensor, unit)
+        stage = _stage(tensor, image, factor, activation=_activation(operator))
+        shares[size] = common // size if weighted else 1, stage
+    rows, columns = _reach(axes[0]), _reach(axes[1])
     number, name = operator.index, operator.name
-    return Channelwise(number, name, image, source, _reach(rows), _reach(columns), None, 0, stage)
+    if image.is_vector or sizes == {math.prod(kernel)}:
+        rows, columns = (
+            _clipped(reach, each) for reach, each in zip((rows, columns), counts, strict=True)
+        )
+        ((_, stage),) = shares.values()
+        return Channelwise(number, name, image, source, rows, columns, None, 0, stage)
+    common_fields = number, name, image, source, rows, columns, None, 0, stage
+    return BorderAverage(*common_fields, counts[0], counts[1], shares)
+
+
+_BYTE_SPAN = 255
+
+
+def _inside(axis: Axis, size: int) -> tuple[int, ...]:
+    """How many elements of each window along an axis are within the image."""
+    reach = _reach(axis)
+    return tuple(
+        min(reach.first(index) + axis.kernel, size) - max(reach.first(index), 0)
+        for index in range(axis.outputs)
+    )
+
+
+def _clipped(reach: Reach, counts: tuple[int, ...]) -> Reach:
+    """A window that may be over the border in its only place: the part of it within the image."""
+    if counts[0] == reach.kernel:
+        return reach
+    return Reach(counts[0], reach.stride, 1, min(reach.before, 0))
 
 
 def _mean(importer: Importer, operator: Operator) -> AnyOperation:
@@ -398,17 +434,16 @@ def _sum(sign: int) -> Callable[[Importer, Operator], AnyOperation]:
             factors = conversion_factor(source.scale, tensor)
             bias = (signs[1] * steps).astype(np.int32)
             return _by_channel(importer, operator, place, factors, bias, sign=signs[0])
-        if sign < 0:
-            raise StaysError("a difference of two computed tensors")
         left, right = importer.source(operator, 0), importer.source(operator, 1)
         if left.shape != right.shape or left.shape != image.shape:
             raise StaysError("operands of different shapes")
+        if sign < 0 and left is right:
+            raise StaysError("a difference of a tensor and itself")
         first, second, factor = addition_weights(left.scale, right.scale, tensor)
-        term = -(left.zero_point * first + right.zero_point * second)
+        weights = first, sign * second
+        term = -(left.zero_point * weights[0] + right.zero_point * weights[1])
         stage = _stage(tensor, image, factor, term, _activation(operator))
-        return WeightedSum(
-            operator.index, operator.name, image, (left, right), (first, second), stage
-        )
+        return WeightedSum(operator.index, operator.name, image, (left, right), weights, stage)
 
     return make
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import cast
 
@@ -31,6 +31,7 @@ from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums
 from darwinn_testbench.compiler.stages.exchange import exchanges
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
+    BorderAverage,
     Channelwise,
     Convolution,
     Enlarged,
@@ -337,6 +338,59 @@ def _pool(operation: Channelwise, placement: Placement, areas: Areas) -> Iterato
     )
 
 
+def _border_average(
+    operation: BorderAverage, placement: Placement, areas: Areas
+) -> Iterator[Phase]:
+    """A pool for all results with the same numbers of rows and columns in their windows."""
+    source, result = placement.of(operation.source), placement.of(operation.result)
+    by_count: dict[int, dict[int, list[Part]]] = {}
+    for tile in TILES:
+        own_rows, own_columns = result.own(tile)
+        for top, end in _equal_runs(operation.row_counts, own_rows):
+            for left, right in _equal_runs(operation.column_counts, own_columns):
+                count = operation.row_counts[top] * operation.column_counts[left]
+                part = Part(
+                    source.address(tile, operation.rows.first(top), operation.columns.first(left)),
+                    result.address(tile, top, left),
+                    end - top,
+                    right - left,
+                    [
+                        (operation.columns.kernel, source.image.pitch),
+                        (operation.rows.kernel, source.row_pitch),
+                    ],
+                    (
+                        operation.columns.stride * source.image.pitch,
+                        operation.rows.stride * source.row_pitch,
+                    ),
+                    (result.image.pitch, result.row_pitch),
+                )
+                by_count.setdefault(count, {}).setdefault(tile, []).append(part)
+    rows = np.concatenate([identity(operation.shares[count][0]) for count in by_count])
+    first, _ = areas.take(len(rows))
+    found: list[tuple[Sums, dict[int, Part]]] = []
+    for row, (count, by_tile) in enumerate(by_count.items(), first):
+        stage = operation.shares[count][1]
+        sums = replace(_ones(operation, result.image.pitch // GROUP, row), stage=stage)
+        for number in range(max(map(len, by_tile.values()))):
+            parts = {tile: each[number] for tile, each in by_tile.items() if number < len(each)}
+            found.append((sums, parts))
+    yield Phase(
+        operation.number,
+        "pool over the border",
+        emitting_all(found),
+        [Piece(ALL_TILES, first, rows)],
+    )
+
+
+def _equal_runs(counts: Sequence[int], own: Interval) -> Iterator[Interval]:
+    """An interval in pieces within which counts are the same."""
+    first = own[0]
+    for index in range(*own):
+        if index + 1 == own[1] or counts[index + 1] != counts[first]:
+            yield first, index + 1
+            first = index + 1
+
+
 def _ones(operation: Channelwise, groups: int, row: int) -> Sums:
     taps = operation.rows.kernel * operation.columns.kernel
     return Sums(
@@ -537,12 +591,14 @@ def _unpacking(
 # --- element by element -------------------------------------------------------------------------
 
 
-def _with_wide_weights(stage: OutputStage, result: Storage, row: int, rows: int) -> Sums:
+def _with_wide_weights(
+    stage: OutputStage, result: Storage, row: int, rows: int, zero_point: int = 0
+) -> Sums:
     """Two channels a step, times 16-bit weights: those of a step are a row of ``rows``."""
     return Sums(
         stage,
         0,
-        0,
+        zero_point,
         rows,
         result.image.pitch // GROUP,
         GROUP,
@@ -559,9 +615,10 @@ def _weighted_sum(operation: WeightedSum, placement: Placement, areas: Areas) ->
     """Both operands one after another, two channels a step, times 16-bit weights."""
     left, right = (placement.of(each) for each in operation.sources)
     result = placement.of(operation.result)
-    rows = one_hot(operation.weights)
+    zero_point = max(0, -min(operation.weights))
+    rows = one_hot(operation.weights, zero_point)
     row, _ = areas.take(len(rows))
-    sums = _with_wide_weights(operation.stage, result, row, len(rows))
+    sums = _with_wide_weights(operation.stage, result, row, len(rows), zero_point)
     parts = {}
     for tile in TILES:
         if not result.own_pixels(tile):
@@ -988,6 +1045,7 @@ def _greatest_part(
 _MAPPINGS = {
     Convolution: _convolution,
     Channelwise: _channelwise,
+    BorderAverage: _border_average,
     WeightedSum: _weighted_sum,
     Joined: joined_phases,
     Product: _product,

@@ -6,6 +6,7 @@ zero point. Sums are int32; an output stage makes bytes of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,8 +151,21 @@ class Channelwise(Operation):
 
 
 @dataclass(frozen=True, eq=False)
+class BorderAverage(Channelwise):
+    """An average whose windows have fewer elements at the border.
+
+    ``row_counts`` and ``column_counts`` are those of each result's window within the image. A sum
+    of so many elements has weights and a stage by ``shares``: all weights are the same integer.
+    """
+
+    row_counts: tuple[int, ...]
+    column_counts: tuple[int, ...]
+    shares: Mapping[int, tuple[int, OutputStage]]
+
+
+@dataclass(frozen=True, eq=False)
 class WeightedSum(Operation):
-    """Two operands times 16-bit weights each: an addition."""
+    """Two operands times 16-bit weights each: an addition, or with a negative one a difference."""
 
     sources: tuple[Image, Image]
     weights: tuple[int, int]
@@ -263,6 +277,7 @@ class Softmax(Operation):
 AnyOperation = (
     Convolution
     | Channelwise
+    | BorderAverage
     | WeightedSum
     | Joined
     | Product
