@@ -371,6 +371,35 @@ class RandomNetwork:
             o.StridedSliceOptions(),
         )
 
+    def transposed(self, source: _Value) -> _Value:
+        """TRANSPOSE of rows, columns and channels."""
+        order = [0, *(1 + self.random.permutation(3)).tolist()]
+        shape = tuple(source.shape[axis] for axis in order)
+        result = self._value(shape, source.scale, source.zero_point)
+        inputs = (source.index, self._constant(np.array(order, np.int32)))
+        return self._operate(BuiltinOperator.TRANSPOSE, inputs, result)
+
+    def transposed_convolution(self, source: _Value) -> _Value:
+        """TRANSPOSE_CONV of any window and stride."""
+        kernel = [int(each) for each in self.random.integers(1, 5, 2)]
+        stride = [int(each) for each in self.random.integers(1, 4, 2)]
+        same = bool(self.random.integers(2))
+        sides = [
+            side * step if same else (side - 1) * step + size
+            for side, step, size in zip(source.sides, stride, kernel, strict=True)
+        ]
+        outputs = int(self.random.choice([1, 3, 8, 65]))
+        shape = (outputs, *kernel, source.channels)
+        terms = max(1, math.prod(shape[1:]) // math.prod(stride))
+        weights, bias, scale, zero_point = self._weights(shape, terms, source, 0)
+        result = self._value((1, *sides, outputs), scale, zero_point)
+        options = o.TransposeConvOptions(
+            Padding.SAME if same else Padding.VALID, stride[1], stride[0]
+        )
+        size = self._constant(np.array(result.shape, np.int32))
+        inputs = (size, weights, source.index, bias)
+        return self._operate(BuiltinOperator.TRANSPOSE_CONV, inputs, result, options)
+
     def resize(self, source: _Value, kind: BuiltinOperator) -> _Value:
         """RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR to twice or four times the size."""
         times = int(self.random.choice([2, 2, 4]))
@@ -476,6 +505,8 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "RESHAPE": (_small, RandomNetwork.reshape),
     "SPLIT": (_small, RandomNetwork.split),
     "STRIDED_SLICE": (_small, RandomNetwork.cut),
+    "TRANSPOSE": (_small, RandomNetwork.transposed),
+    "TRANSPOSE_CONV": (_small, RandomNetwork.transposed_convolution),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
 }

@@ -41,8 +41,11 @@ from darwinn_testbench.compiler.stages.operations import (
     Reshaped,
     Slice,
     Softmax,
+    Spacing,
     Stacked,
     Taps,
+    Transposed,
+    TransposedConvolution,
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
@@ -217,8 +220,9 @@ def _weights(importer: Importer, operator: Operator, axis: int) -> tuple[NDArray
     return np.asarray(values), zero_point
 
 
-def _bias(importer: Importer, operator: Operator, channels: int) -> NDArray[np.int32]:
-    place = 2
+def _bias(
+    importer: Importer, operator: Operator, channels: int, place: int = 2
+) -> NDArray[np.int32]:
     if len(operator.inputs) <= place or operator.inputs[place] == ABSENT:
         return np.zeros(channels, np.int32)
     values = importer.tensor(operator, place).constant
@@ -285,6 +289,54 @@ def _depthwise_conv_2d(importer: Importer, operator: Operator) -> AnyOperation:
     outputs = np.arange(channels)
     full[outputs, :, :, outputs // multiplier] = weights[0].transpose(2, 0, 1)
     return Convolution(*common, full, zero_point, stage)
+
+
+def _transpose_conv(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator, 2)
+    tensor, image = importer.result(operator)
+    weights, zero_point = _weights(importer, operator, 0)
+    channels, height, width, depth = weights.shape
+    if depth != source.channels:
+        raise StaysError("groups of channels")
+    axes = []
+    for name, size, count, kernel in (
+        ("h", image.height, source.height, height),
+        ("w", image.width, source.width, width),
+    ):
+        stride = int(operator.options.get(f"stride_{name}", 1))
+        span = (count - 1) * stride + kernel
+        same = operator.options.get("padding", "SAME") != "VALID"
+        axes.append(Spacing(kernel, stride, max(span - size, 0) // 2 if same else 0))
+    factors = conversion_factor(source.scale, tensor, importer.tensor(operator, 1).scale)
+    bias = _bias(importer, operator, channels, place=3)
+    return TransposedConvolution(
+        operator.index,
+        operator.name,
+        image,
+        source,
+        axes[0],
+        axes[1],
+        weights,
+        zero_point,
+        _stage(tensor, image, factors, bias, _activation(operator)),
+    )
+
+
+def _transpose(importer: Importer, operator: Operator) -> AnyOperation:
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    order = importer.tensor(operator, 1).constant
+    rank = len(importer.tensor(operator, 0).shape)
+    if order is None:
+        raise StaysError("the order of axes is not constant")
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("a transposition in another quantisation")
+    missing = _IMAGE_RANK - rank
+    axes = [*range(missing), *(missing + int(axis) for axis in np.asarray(order).reshape(-1))]
+    if axes[0]:
+        raise StaysError("a transposition of images")
+    places = axes[1] - 1, axes[2] - 1, axes[3] - 1
+    return Transposed(operator.index, operator.name, image, source, places)
 
 
 def _fully_connected(importer: Importer, operator: Operator) -> AnyOperation:
@@ -752,4 +804,6 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "SUB": _sum(-1),
     "TANH": _function("tanh"),
     "SQUEEZE": _view,
+    "TRANSPOSE": _transpose,
+    "TRANSPOSE_CONV": _transpose_conv,
 }

@@ -46,6 +46,8 @@ from darwinn_testbench.compiler.stages.operations import (
     Softmax,
     Stacked,
     Taps,
+    Transposed,
+    TransposedConvolution,
     WeightedSum,
     sources_of,
 )
@@ -62,7 +64,7 @@ from darwinn_testbench.compiler.stages.rows import (
     packed,
     spread_out,
 )
-from darwinn_testbench.compiler.stages.shapes import reshape_phases, stack_phases
+from darwinn_testbench.compiler.stages.shapes import reshape_phases, stack_phases, transpose_phases
 from darwinn_testbench.compiler.stages.softmax import softmax_bytes, softmax_phases
 from darwinn_testbench.compiler.stages.storage import TILES, Interval, Storage, common, length
 from darwinn_testbench.compiler.stages.writer import merged, write
@@ -92,7 +94,7 @@ def phases_of(operation: AnyOperation, placement: Placement, areas: Areas) -> li
 def _refuse_single_pixel(operation: AnyOperation) -> None:
     """Refuse what makes an image of one pixel, which has no edges that could be filled."""
     single = all(each.is_vector for each in sources_of(operation))
-    if isinstance(operation, Reshaped | Stacked):
+    if isinstance(operation, Reshaped | Transposed | Stacked):
         return
     if single and not operation.result.is_vector:
         raise ValueError("an image of several pixels made of one")
@@ -192,6 +194,94 @@ def _image_convolution(
             operation.number,
             "convolution",
             emitting(sums, parts),
+            [Piece(ALL_TILES, row + k * each, block) for k, block in enumerate(chunk)],
+            alone=alone,
+        )
+
+
+def _transposed_convolution(
+    operation: TransposedConvolution, placement: Placement, areas: Areas
+) -> Iterator[Phase]:
+    """Results at equal distances meet the same weights: a convolution for each set of them."""
+    if operation.result.is_vector:
+        raise ValueError("a transposed convolution with one result")
+    source, result = placement.of(operation.source), placement.of(operation.result)
+    weights = _padded_inputs(operation.weights, operation.weight_zero_point, source)
+    for down, across in np.ndindex(operation.rows.stride, operation.columns.stride):
+        found = [
+            spacing.taps(offset)[::-1]
+            for spacing, offset in ((operation.rows, down), (operation.columns, across))
+        ]
+        if all(found):
+            chosen = weights[:, found[0]][:, :, found[1]]
+        else:
+            # Nothing but the bias.
+            chosen = np.full_like(weights[:, :1, :1], operation.weight_zero_point)
+        yield from _results_at(operation, chosen, (down, across), (source, result), areas)
+
+
+def _results_at(
+    operation: TransposedConvolution,
+    weights: NDArray[np.uint8],
+    offsets: tuple[int, int],
+    storages: tuple[Storage, Storage],
+    areas: Areas,
+) -> Iterator[Phase]:
+    """The results of which the rows and columns are ``offsets`` and so many strides on."""
+    source, result = storages
+    outputs, height, width, depth = weights.shape
+    taps = height * width * depth // GROUP
+    blocks = lane_rows(
+        weights.reshape(outputs, taps, GROUP), operation.weight_zero_point, operation.stage
+    )
+    pitch, row_pitch = source.image.pitch, source.row_pitch
+    down, across = operation.rows, operation.columns
+    parts = {}
+    for tile in TILES:
+        rows, columns = (
+            _of_phase(own, offset, spacing.stride)
+            for own, offset, spacing in zip(result.own(tile), offsets, (down, across), strict=True)
+        )
+        if not (length(rows) and length(columns)):
+            continue
+        top = rows[0] * down.stride + offsets[0]
+        left = columns[0] * across.stride + offsets[1]
+        parts[tile] = Part(
+            source.address(tile, down.first(top), across.first(left)),
+            result.address(tile, top, left),
+            length(rows),
+            length(columns),
+            [(depth // GROUP, GROUP), (width, pitch), (height, row_pitch)],
+            (pitch, row_pitch),
+            (across.stride * result.image.pitch, down.stride * result.row_pitch),
+        )
+    each = len(blocks[0])
+    at_once = max(1, areas.half_rows // each)
+    for first in range(0, len(blocks), at_once):
+        chunk = blocks[first : first + at_once]
+        row, alone = areas.take(len(chunk) * each, each)
+        lanes = [_lanes(outputs, first + k) for k in range(len(chunk))]
+        sums = Sums(
+            operation.stage,
+            operation.source.zero_point,
+            operation.weight_zero_point,
+            taps,
+            len(chunk),
+            lanes[0],
+            lanes[-1],
+            0,
+            row,
+            each,
+            [(taps, 1)],
+        )
+        moved = {
+            tile: replace(part, result=part.result + first * chip.LANES)
+            for tile, part in parts.items()
+        }
+        yield Phase(
+            operation.number,
+            "transposed convolution",
+            emitting(sums, moved),
             [Piece(ALL_TILES, row + k * each, block) for k, block in enumerate(chunk)],
             alone=alone,
         )
@@ -1054,6 +1144,8 @@ _MAPPINGS = {
     Greatest: _greatest,
     Interpolated: _interpolated,
     Softmax: softmax_phases,
+    TransposedConvolution: _transposed_convolution,
     Reshaped: reshape_phases,
+    Transposed: transpose_phases,
     Stacked: stack_phases,
 }

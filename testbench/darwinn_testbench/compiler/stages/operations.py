@@ -135,6 +135,46 @@ class Convolution(Operation):
     stage: OutputStage
 
 
+@dataclass(frozen=True)
+class Spacing:
+    """An axis of a transposed convolution: input i adds to outputs ``i * stride - before + k``."""
+
+    kernel: int
+    stride: int
+    before: int
+
+    def taps(self, output: int) -> list[int]:
+        """The places of the kernel that an output meets, the last input first."""
+        first = (output + self.before) % self.stride
+        return list(range(first, self.kernel, self.stride))
+
+    def first(self, output: int) -> int:
+        """The first input that an output meets; it may be outside of the image."""
+        taps = self.taps(output)
+        return (output + self.before - (taps[-1] if taps else 0)) // self.stride
+
+    def inputs(self, first: int, end: int) -> tuple[int, int]:
+        """The inputs that outputs from ``first`` up to but without ``end`` meet, likewise."""
+        outputs = range(first, end)
+        firsts = [self.first(each) for each in outputs]
+        return min(firsts), max(
+            begin + max(len(self.taps(each)), 1)
+            for begin, each in zip(firsts, outputs, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TransposedConvolution(Operation):
+    """Each pixel adds its products to a window; ``weights`` as those of a convolution."""
+
+    source: Image
+    rows: Spacing
+    columns: Spacing
+    weights: NDArray[np.uint8]
+    weight_zero_point: int
+    stage: OutputStage
+
+
 @dataclass(frozen=True, eq=False)
 class Channelwise(Operation):
     """Sums over windows, each channel alone; ``weights`` uint8 (rows, columns, channels).
@@ -250,6 +290,14 @@ class Reshaped(Operation):
 
 
 @dataclass(frozen=True, eq=False)
+class Transposed(Operation):
+    """The axes in another order: ``order`` are those of the source, rows 0 to channels 2."""
+
+    source: Image
+    order: tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
 class Stacked(Operation):
     """Images one below the other, or with ``beside`` one beside the other.
 
@@ -286,7 +334,9 @@ AnyOperation = (
     | Greatest
     | Interpolated
     | Softmax
+    | TransposedConvolution
     | Reshaped
+    | Transposed
     | Stacked
 )
 

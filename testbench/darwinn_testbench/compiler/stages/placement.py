@@ -32,6 +32,7 @@ from darwinn_testbench.compiler.stages.operations import (
     IntegerGraph,
     Reshaped,
     Stacked,
+    Transposed,
     WeightedSum,
     sources_of,
 )
@@ -88,7 +89,7 @@ class Placement:
 
 def needs_whole(operation: AnyOperation) -> bool:
     """Whether an operation reads all pixels of its sources at once."""
-    if isinstance(operation, Reshaped | Stacked):
+    if isinstance(operation, Reshaped | Transposed | Stacked):
         return True
     return isinstance(operation, Windowed) and operation.result.is_vector
 

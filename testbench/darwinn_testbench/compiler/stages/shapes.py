@@ -6,8 +6,8 @@ All tiles have the sources as a whole, so each finds there what it needs, and co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from darwinn_sim.chip import WORD_BYTES
@@ -15,7 +15,13 @@ from darwinn_sim.chip import WORD_BYTES
 from darwinn_testbench.compiler.parameters import UNIT_BYTES
 from darwinn_testbench.compiler.program import ALL_TILES
 from darwinn_testbench.compiler.stages.compute import Part, Sums
-from darwinn_testbench.compiler.stages.operations import Image, OutputStage, Reshaped, Stacked
+from darwinn_testbench.compiler.stages.operations import (
+    Image,
+    OutputStage,
+    Reshaped,
+    Stacked,
+    Transposed,
+)
 from darwinn_testbench.compiler.stages.parts import emitting_all
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
@@ -252,6 +258,98 @@ def _bytes_of_word(source: Image, word: int, lanes: int) -> tuple[list[int], lis
         offset = pixel * source.pitch + channel - addresses[pixel]
         row.reshape(-1, WORD_BYTES)[lane, offset] = 1
     return list(addresses.values()), list(weights.values())
+
+
+# --- other orders of axes -----------------------------------------------------------------------
+
+
+def transpose_phases(operation: Transposed, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Axes in another order: channels stay whole words, or words have bytes of four pixels."""
+    copy, target = placement.copies[operation.source.index], placement.of(operation.result)
+    image = operation.result
+    source_steps = copy.row_pitch, operation.source.pitch, 1
+    steps = tuple(source_steps[axis] for axis in operation.order)
+    sizes = image.height, image.width, image.channels
+    groups, rest = divmod(image.channels, GROUP)
+    kept = operation.order[2] == _CHANNELS
+    weights: list[Rows] = []
+    found: list[_Computation] = []
+    row, _ = areas.take(GROUP * GROUP)
+    if kept:
+        weights.append(identity())
+        parts = _moved_axes(copy, target, steps, (0, sizes[0]), (0, sizes[1]), [])
+        found.append((_sums(AS_IS, row, groups=image.pitch // GROUP), parts))
+    else:
+        # The channels of the source, which are rows or columns now, are bytes of a word.
+        place = operation.order.index(_CHANNELS)
+        for first, end, lane in _words_within(operation.source):
+            spans = [(0, sizes[0]), (0, sizes[1])]
+            spans[place] = (first, end)
+            taken = [_lane_of(lane, tap) for tap in range(GROUP)]
+            for taps, count, word in ((GROUP, groups, 0), (rest, 1, groups)):
+                if not (taps and count):
+                    continue
+                read = [(taps, steps[2])]
+                parts = _moved_axes(copy, target, steps, spans[0], spans[1], read)
+                offset = word * GROUP
+                parts = {
+                    tile: _moved(part, offset * steps[2] - lane, offset)
+                    for tile, part in parts.items()
+                }
+                sums = _sums(AS_IS, row + len(weights), taps=taps, groups=count, lanes=taps)
+                if count > 1:
+                    sums = replace(sums, read_block=GROUP * steps[2], last_lanes=GROUP)
+                found.append((sums, parts))
+            weights += taken
+    piece = Piece(ALL_TILES, row, np.concatenate(weights))
+    yield Phase(operation.number, "transpose", emitting_all(found), [piece])
+
+
+_CHANNELS = 2
+"""The axis of channels."""
+
+
+def _words_within(source: Image) -> Iterator[tuple[int, int, int]]:
+    """Channels whose byte begins a word that does not go beyond the pixel, and each of the others
+    with its place in the last word."""
+    last = source.pitch - GROUP
+    yield 0, min(last + 1, source.channels), 0
+    for channel in range(last + 1, source.channels):
+        yield channel, channel + 1, channel - last
+
+
+def _lane_of(byte: int, tap: int) -> Rows:
+    """A row that brings a byte of a word to one lane."""
+    row = np.zeros((1, UNIT_BYTES), np.uint8)
+    row.reshape(-1, WORD_BYTES)[tap, byte] = 1
+    return row
+
+
+def _moved_axes(
+    copy: Storage,
+    target: Storage,
+    steps: Sequence[int],
+    rows: Interval,
+    columns: Interval,
+    read: Sequence[tuple[int, int]],
+) -> dict[int, Part]:
+    """What each tile reads of some rows and columns of its own, at ``steps`` in the source."""
+    parts = {}
+    for tile in TILES:
+        own = target.own(tile)
+        (top, end), (left, right) = common(own[0], rows), common(own[1], columns)
+        if end <= top or right <= left:
+            continue
+        parts[tile] = Part(
+            copy.base + top * steps[0] + left * steps[1],
+            target.address(tile, top, left),
+            end - top,
+            right - left,
+            read,
+            (steps[1], steps[0]),
+            (target.image.pitch, target.row_pitch),
+        )
+    return parts
 
 
 # --- stacks -------------------------------------------------------------------------------------
