@@ -81,7 +81,7 @@ def slice_phases(operation: Slice, placement: Placement, areas: Areas) -> Iterat
 
 def joined_bytes(operation: Joined | Slice) -> int:
     """Bytes of narrow memory that words of several parts need."""
-    mixed = [len(shares) for shares in _words(_spans(operation))[1].values() if len(shares) > 1]
+    mixed = [len(shares) for shares in _words(operation)[1].values() if len(shares) > 1]
     image = operation.result
     pixels = -(-image.height // chip.GRID_ROWS) * -(-image.width // chip.GRID_COLUMNS)
     longest = max(image.width, 1)
@@ -90,9 +90,9 @@ def joined_bytes(operation: Joined | Slice) -> int:
 
 def _spans(operation: Joined | Slice) -> list[_Span]:
     if isinstance(operation, Slice):
-        return [
-            _Span(operation.source, operation.stage, operation.first, operation.result.channels)
-        ]
+        first, behind = operation.first, operation.first + operation.result.channels
+        inside = max(first, 0), min(behind, operation.source.channels)
+        return [_Span(operation.source, operation.stage, inside[0], inside[1] - inside[0])]
     return [
         _Span(image, stage, 0, image.channels)
         for image, stage in zip(operation.sources, operation.stages, strict=True)
@@ -103,12 +103,15 @@ _Whole = tuple[_Span, int, int, int]
 """A span, the first of its words in the result, how many there are, and the first one's channel."""
 
 
-def _words(spans: Sequence[_Span]) -> tuple[list[_Whole], dict[int, list[_Share]]]:
-    """Words that are four channels of one span, and the shares of each other word."""
+def _words(operation: Joined | Slice) -> tuple[list[_Whole], dict[int, list[_Share]]]:
+    """Words that are four channels of one span, and the shares of each other word: those without
+    shares have zero points."""
     whole: list[_Whole] = []
     shares: dict[int, list[_Share]] = defaultdict(list)
-    begin = 0
-    for span in spans:
+    begin = max(0, -operation.first) if isinstance(operation, Slice) else 0
+    for word in range(begin // GROUP):
+        shares[word] = []
+    for span in _spans(operation):
         end = begin + span.count
         first, behind = -(-begin // GROUP), end // GROUP
         if behind > first:
@@ -119,6 +122,8 @@ def _words(spans: Sequence[_Span]) -> tuple[list[_Whole], dict[int, list[_Share]
                 share = _Share(span, span.first + low - begin, low % GROUP, high - low)
                 shares[word].append(share)
         begin = end
+    for word in range(-(-begin // GROUP), operation.result.pitch // GROUP):
+        shares[word] = []
     return whole, shares
 
 
@@ -128,10 +133,11 @@ _Computation = tuple[Sums, dict[int, Part]]
 def _phases(
     operation: Joined | Slice, what: str, placement: Placement, areas: Areas
 ) -> Iterator[Phase]:
-    whole, shares = _words(_spans(operation))
+    whole, shares = _words(operation)
     result = placement.of(operation.result)
+    blank = _Share(_spans(operation)[0], 0, 0, 0)
     mixed = {word: each for word, each in shares.items() if len(each) > 1}
-    single = {word: each[0] for word, each in shares.items() if len(each) == 1}
+    single = {word: each[0] if each else blank for word, each in shares.items() if len(each) < 2}
     rows = [
         identity(),
         *(each.weights for each in single.values()),
@@ -145,8 +151,8 @@ def _phases(
         sums = copying(span.stage, span.image, count, row)
         found.append((sums, _of_channels(placement, span, channel, result, word)))
     for at, (word, share) in enumerate(single.items(), row + 1):
-        sums, parts = _staged(placement, share, result, word, at)
-        found.append((replace(sums, last_lanes=share.lane + share.lanes), parts))
+        # Lanes without a channel get the zero point.
+        found.append(_staged(placement, share, result, word, at))
     if found:
         yield Phase(operation.number, what, emitting_all(found), load)
         load = []

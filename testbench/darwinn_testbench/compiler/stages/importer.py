@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -31,6 +32,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Channelwise,
     Convolution,
     Enlarged,
+    Filled,
     Greatest,
     Image,
     Interpolated,
@@ -38,6 +40,7 @@ from darwinn_testbench.compiler.stages.operations import (
     OutputStage,
     Product,
     Reach,
+    Repeated,
     Reshaped,
     Slice,
     Softmax,
@@ -48,11 +51,14 @@ from darwinn_testbench.compiler.stages.operations import (
     TransposedConvolution,
     WeightedSum,
 )
+from darwinn_testbench.compiler.stages.rows import AS_IS
 from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
 
 _IMAGE_RANK = 4
 _SIDES = 3
 """Axes of an image: rows, columns, channels."""
+_CHANNELS = 2
+"""The axis of channels among them."""
 _COLUMNS = -2
 """The axis of columns, from the last one."""
 
@@ -75,6 +81,8 @@ class Importer:
         self.network = network
         self._images: dict[int, Image] = {}
         self._reshaped: dict[int, Image] = {}
+        self._ahead: list[AnyOperation] = []
+        self._between = 0
 
     def image(self, index: int) -> Image:
         """The image of a tensor.
@@ -97,21 +105,16 @@ class Importer:
             raise StaysError("not supported")
         if operator.unread_options:
             raise StaysError(f"options {operator.unread_options} are not read")
-        before = set(self._reshaped)
+        reshaped = dict(self._reshaped)
+        self._ahead = []
         try:
             made = make(self, operator)
         except (NotComputableError, StaysError) as reason:
-            for index in self._reshaped.keys() - before:
-                del self._reshaped[index]
+            self._reshaped = reshaped
             raise StaysError(str(reason)) from None
         if made is None:
             return []
-        shapes = [
-            Reshaped(operator.index, operator.name, image, self._images[index])
-            for index, image in self._reshaped.items()
-            if index not in before
-        ]
-        return [*shapes, *(made if isinstance(made, list) else [made])]
+        return [*self._ahead, *(made if isinstance(made, list) else [made])]
 
     def alias(self, operator: Operator) -> None:
         """Let the result of an operator be the image that it reads.
@@ -144,8 +147,37 @@ class Importer:
         if _sides(tensor.shape) == (image.height, image.width, image.channels):
             return image
         if tensor.index not in self._reshaped:
-            self._reshaped[tensor.index] = _image(tensor)
+            like = _image(tensor)
+            made = self.between(like, (like.height, like.width, like.channels))
+            self._reshaped[tensor.index] = made
+            self._ahead.append(Reshaped(operator.index, operator.name, made, image))
         return self._reshaped[tensor.index]
+
+    def between(self, like: Image, sides: tuple[int, int, int]) -> Image:
+        """An image that no tensor is, with the quantisation of another one."""
+        self._between -= 1
+        height, width, channels = sides
+        return replace(
+            like,
+            index=self._between,
+            name=f"{like.name} ({self._between})",
+            shape=(1, *sides),
+            height=height,
+            width=width,
+            channels=channels,
+        )
+
+    def seen_as(self, index: int, sides: tuple[int, int, int]) -> Image:
+        """The image of a tensor with other sides than its shape says."""
+        height, width, channels = sides
+        image = replace(self.image(index), height=height, width=width, channels=channels)
+        self._images[index] = image
+        return image
+
+    def first(self, operation: AnyOperation) -> Image:
+        """The result of an operation that is needed before that of the operator."""
+        self._ahead.append(operation)
+        return operation.result
 
 
 def _sides(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -349,7 +381,7 @@ def _fully_connected(importer: Importer, operator: Operator) -> AnyOperation:
     weights, zero_point = _weights(importer, operator, 0)
     channels, depth = weights.shape
     if depth != source.pixels * source.channels:
-        raise StaysError("several vectors")
+        return _several_vectors(importer, operator, weights, zero_point)
     shape = (channels, source.height, source.width, source.channels)
     return Convolution(
         operator.index,
@@ -359,6 +391,31 @@ def _fully_connected(importer: Importer, operator: Operator) -> AnyOperation:
         Reach(source.height, 1, 1, 0),
         Reach(source.width, 1, 1, 0),
         weights.reshape(shape),
+        zero_point,
+        _layer_stage(importer, operator, source, channels),
+    )
+
+
+def _several_vectors(
+    importer: Importer, operator: Operator, weights: NDArray[np.uint8], zero_point: int
+) -> AnyOperation:
+    """A dense layer of each vector: a convolution of single pixels."""
+    source = importer.source(operator)
+    channels, depth = weights.shape
+    image = importer.result(operator)[1]
+    sides = source.height, source.width, channels
+    if source.channels != depth or image.pixels * image.channels != math.prod(sides):
+        raise StaysError("vectors of another length")
+    if (image.height, image.width, image.channels) != sides:
+        image = importer.seen_as(image.index, sides)
+    return Convolution(
+        operator.index,
+        operator.name,
+        image,
+        source,
+        UNIT,
+        UNIT,
+        weights.reshape(channels, 1, 1, depth),
         zero_point,
         _layer_stage(importer, operator, source, channels),
     )
@@ -415,38 +472,113 @@ def _clipped(reach: Reach, counts: tuple[int, ...]) -> Reach:
     return Reach(counts[0], reach.stride, 1, min(reach.before, 0))
 
 
-def _mean(importer: Importer, operator: Operator) -> AnyOperation:
+def _reduction(
+    importer: Importer, operator: Operator
+) -> tuple[Image, NetworkTensor, Image, set[int]]:
+    """Source, result as tensor and as image, and the axes that go: rows 0 to channels 2."""
     source = importer.source(operator)
     tensor, image = importer.result(operator)
     axes = importer.tensor(operator, 1).constant
     rank = len(importer.tensor(operator, 0).shape)
     if axes is None:
         raise StaysError("axes are not constant")
-    reduced = {int(axis) % rank for axis in np.asarray(axes).reshape(-1)}
-    if reduced != {rank - 3, rank - 2}:
-        raise StaysError("a mean of other axes than rows and columns")
-    factor = averaging_factor(source.scale, image.scale, source.pixels)
-    rows, columns = Reach(source.height, 1, 1, 0), Reach(source.width, 1, 1, 0)
-    stage = _stage(tensor, image, factor)
-    return Channelwise(operator.index, operator.name, image, source, rows, columns, None, 0, stage)
+    reduced = {int(axis) % rank - rank + _SIDES for axis in np.asarray(axes).reshape(-1)}
+    if min(reduced, default=-1) < 0:
+        raise StaysError("a reduction of images")
+    height, width, channels = (
+        1 if axis in reduced else size
+        for axis, size in enumerate((source.height, source.width, source.channels))
+    )
+    if (image.height, image.width, image.channels) != (height, width, channels):
+        image = importer.seen_as(image.index, (height, width, channels))
+    return source, tensor, image, reduced
+
+
+def _over(source: Image, reduced: set[int]) -> tuple[Reach, Reach]:
+    """Windows that are whole axes, of those that go."""
+    rows = Reach(source.height, 1, 1, 0) if 0 in reduced else UNIT
+    columns = Reach(source.width, 1, 1, 0) if 1 in reduced else UNIT
+    return rows, columns
+
+
+def _added(mean: bool) -> Callable[[Importer, Operator], AnyOperation]:
+    """MEAN, or SUM."""
+
+    def make(importer: Importer, operator: Operator) -> AnyOperation:
+        source, tensor, image, reduced = _reduction(importer, operator)
+        sizes = source.height, source.width, source.channels
+        count = math.prod(sizes[axis] for axis in reduced)
+        if mean:
+            factor = np.atleast_1d(averaging_factor(source.scale, image.scale, count))
+        else:
+            factor = conversion_factor(source.scale, tensor)
+        stage = _stage(tensor, image, factor)
+        rows, columns = _over(source, reduced)
+        common = operator.index, operator.name, image, source, rows, columns
+        if _CHANNELS not in reduced:
+            return Channelwise(*common, None, 0, stage)
+        weights = np.ones((1, rows.kernel, columns.kernel, source.channels), np.uint8)
+        return Convolution(*common, weights, 0, stage)
+
+    return make
+
+
+def _reduce_max(importer: Importer, operator: Operator) -> AnyOperation:
+    source, _, image, reduced = _reduction(importer, operator)
+    if _CHANNELS in reduced:
+        raise StaysError("the greatest of channels")
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("a maximum in another quantisation")
+    rows, columns = _over(source, reduced)
+    return Greatest(operator.index, operator.name, image, source, rows, columns, AS_IS)
 
 
 def _sides_of(importer: Importer, operator: Operator) -> tuple[int, NetworkTensor] | None:
-    """Place of the computed operand and the constant one; None if both are computed.
-
-    Raises:
-        StaysError: the constant is more than one value for each channel.
-    """
+    """Place of the computed operand and the constant one, if that is one value, or one for each
+    channel; None if it is another constant, or both are computed."""
     tensors = [importer.tensor(operator, place) for place in range(2)]
     constants = [tensor for tensor in tensors if tensor.constant is not None]
     if not constants:
         return None
-    (constant,) = constants
+    constant = constants[0]
     channels = importer.result(operator)[1].channels
     by_channel = constant.shape[-1:] == (channels,) and constant.size == channels
-    if not (by_channel or constant.size == 1) or not constant.quantised:
-        raise StaysError("a constant operand that is not one value, or one for each channel")
+    if not (by_channel or constant.size == 1):
+        return None
+    if not constant.quantised:
+        raise StaysError("a constant without a scale")
     return tensors.index(constant) ^ 1, constant
+
+
+def _element_operand(importer: Importer, operator: Operator, place: int, result: Image) -> Image:
+    """An operand as an image of the result's shape: repeated or constant where it has to be."""
+    tensor = importer.tensor(operator, place)
+    if tensor.constant is not None:
+        found = _constant_image(importer, operator, tensor)
+    else:
+        found = importer.source(operator, place)
+    sides = result.height, result.width, result.channels
+    own = found.height, found.width, found.channels
+    if own == sides:
+        return found
+    if any(mine not in (1, its) for mine, its in zip(own, sides, strict=True)):
+        raise StaysError("operands of different shapes")
+    if found.channels != result.channels and own[:2] != (1, 1) and found.channels > 1:
+        raise StaysError("operands of different shapes")
+    image = importer.between(found, sides)
+    return importer.first(Repeated(operator.index, operator.name, image, found))
+
+
+def _constant_image(importer: Importer, operator: Operator, tensor: NetworkTensor) -> Image:
+    """A constant operand as an image of its own."""
+    assert tensor.constant is not None
+    like = _image(tensor)
+    values = np.asarray(tensor.constant)
+    octets = values.view(np.uint8) ^ np.uint8(SIGN_OFFSET) if like.signed else values
+    sides = like.height, like.width, like.channels
+    image = importer.between(like, sides)
+    filled = Filled(operator.index, operator.name, image, octets.reshape(sides))
+    return importer.first(filled)
 
 
 def _by_channel(
@@ -486,12 +618,14 @@ def _sum(sign: int) -> Callable[[Importer, Operator], AnyOperation]:
             factors = conversion_factor(source.scale, tensor)
             bias = (signs[1] * steps).astype(np.int32)
             return _by_channel(importer, operator, place, factors, bias, sign=signs[0])
-        left, right = importer.source(operator, 0), importer.source(operator, 1)
-        if left.shape != right.shape or left.shape != image.shape:
-            raise StaysError("operands of different shapes")
+        left, right = (_element_operand(importer, operator, place, image) for place in (0, 1))
         if sign < 0 and left is right:
             raise StaysError("a difference of a tensor and itself")
-        first, second, factor = addition_weights(left.scale, right.scale, tensor)
+        if importer.tensor(operator, 1).constant is None:
+            first, second, factor = addition_weights(left.scale, right.scale, tensor)
+        else:
+            # A constant comes first.
+            second, first, factor = addition_weights(right.scale, left.scale, tensor)
         weights = first, sign * second
         term = -(left.zero_point * weights[0] + right.zero_point * weights[1])
         stage = _stage(tensor, image, factor, term, _activation(operator))
@@ -510,16 +644,23 @@ def _mul(importer: Importer, operator: Operator) -> AnyOperation:
         real = levels.astype(np.float32).reshape(-1) * constant.scale[0]
         factors = conversion_factor(source.scale, tensor, real)
         return _by_channel(importer, operator, place, factors, np.zeros(1, np.int32))
-    left, right = importer.source(operator, 0), importer.source(operator, 1)
-    if left.is_vector and not right.is_vector:
-        left, right = right, left
-    if left.channels != right.channels or left.shape != image.shape:
-        raise StaysError("operands of different shapes")
-    if right.shape != left.shape and not right.is_vector:
-        raise StaysError("operands of different shapes")
+    left, right = _factors(importer, operator, image)
     factor = conversion_factor(left.scale, tensor, np.atleast_1d(right.scale))
     stage = _stage(tensor, image, factor, activation=_activation(operator))
     return Product(operator.index, operator.name, image, (left, right), stage)
+
+
+def _factors(importer: Importer, operator: Operator, result: Image) -> tuple[Image, Image]:
+    """The operands of a product: one pixel may be the second one for all of the first."""
+    tensors = [importer.tensor(operator, place) for place in (0, 1)]
+    for place, tensor in enumerate(tensors):
+        if tensor.constant is not None or result.is_vector:
+            continue
+        single = importer.source(operator, place)
+        if single.is_vector and single.channels == result.channels:
+            return _element_operand(importer, operator, 1 - place, result), single
+    left, right = (_element_operand(importer, operator, place, result) for place in (0, 1))
+    return left, right
 
 
 def _function(name: str) -> Callable[[Importer, Operator], AnyOperation]:
@@ -764,12 +905,18 @@ def _pad(importer: Importer, operator: Operator) -> AnyOperation:
     sides = np.zeros((_IMAGE_RANK, 2), np.int64)
     pairs = np.asarray(amounts).reshape(-1, 2)
     sides[_IMAGE_RANK - len(pairs) :] = pairs
-    if sides[0].any() or sides[3].any() or (sides < 0).any():
-        raise StaysError("padding of other axes than rows and columns")
+    if sides[0].any() or (sides < 0).any():
+        raise StaysError("padding of images")
     rows, columns = (Reach(1, 1, 1, int(before)) for before, _ in sides[1:3])
-    tensor = importer.result(operator)[0]
-    stage = _stage(tensor, image, np.float32(1))
-    return Channelwise(operator.index, operator.name, image, source, rows, columns, None, 0, stage)
+    stage = _stage(importer.result(operator)[0], image, np.float32(1))
+    number, name = operator.index, operator.name
+    if not sides[3].any():
+        return Channelwise(number, name, image, source, rows, columns, None, 0, stage)
+    if sides[1:3].any():
+        pixels = importer.between(source, (image.height, image.width, source.channels))
+        padded = Channelwise(number, name, pixels, source, rows, columns, None, 0, stage)
+        source = importer.first(padded)
+    return Slice(number, name, image, source, -int(sides[3][0]), stage)
 
 
 def _view(importer: Importer, operator: Operator) -> None:
@@ -786,10 +933,11 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "FULLY_CONNECTED": _fully_connected,
     "LOGISTIC": _function("sigmoid"),
     "MAX_POOL_2D": _max_pool_2d,
-    "MEAN": _mean,
+    "MEAN": _added(mean=True),
     "MUL": _mul,
     "PAD": _pad,
     "QUANTIZE": _requantise("NONE"),
+    "REDUCE_MAX": _reduce_max,
     "RELU": _requantise("RELU"),
     "RELU6": _requantise("RELU6"),
     "RELU_N1_TO_1": _requantise("RELU_N1_TO_1"),
@@ -802,6 +950,7 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "SPLIT_V": _split_v,
     "STRIDED_SLICE": _strided_slice,
     "SUB": _sum(-1),
+    "SUM": _added(mean=False),
     "TANH": _function("tanh"),
     "SQUEEZE": _view,
     "TRANSPOSE": _transpose,

@@ -35,12 +35,14 @@ from darwinn_testbench.compiler.stages.operations import (
     Channelwise,
     Convolution,
     Enlarged,
+    Filled,
     Greatest,
     Interpolated,
     Joined,
     OutputStage,
     Product,
     Reach,
+    Repeated,
     Reshaped,
     Slice,
     Softmax,
@@ -64,7 +66,13 @@ from darwinn_testbench.compiler.stages.rows import (
     packed,
     spread_out,
 )
-from darwinn_testbench.compiler.stages.shapes import reshape_phases, stack_phases, transpose_phases
+from darwinn_testbench.compiler.stages.shapes import (
+    fill_phases,
+    repeat_phases,
+    reshape_phases,
+    stack_phases,
+    transpose_phases,
+)
 from darwinn_testbench.compiler.stages.softmax import softmax_bytes, softmax_phases
 from darwinn_testbench.compiler.stages.storage import TILES, Interval, Storage, common, length
 from darwinn_testbench.compiler.stages.writer import merged, write
@@ -94,7 +102,7 @@ def phases_of(operation: AnyOperation, placement: Placement, areas: Areas) -> li
 def _refuse_single_pixel(operation: AnyOperation) -> None:
     """Refuse what makes an image of one pixel, which has no edges that could be filled."""
     single = all(each.is_vector for each in sources_of(operation))
-    if isinstance(operation, Reshaped | Transposed | Stacked):
+    if isinstance(operation, Reshaped | Transposed | Repeated | Filled | Stacked):
         return
     if single and not operation.result.is_vector:
         raise ValueError("an image of several pixels made of one")
@@ -1020,7 +1028,7 @@ _SQUARE = 2
 def _greatest(operation: Greatest, placement: Placement, areas: Areas) -> Iterator[Phase]:
     """Squares of 2 x 2 pixels become rows, a lane for each channel with four bytes to compare.
 
-    Squares overlap, so that they cover the window.
+    Squares cover the window, and may overlap.
     """
     source, result = placement.of(operation.source), placement.of(operation.result)
     if needs_whole(operation):
@@ -1045,9 +1053,14 @@ def _greatest(operation: Greatest, placement: Placement, areas: Areas) -> Iterat
             )
 
 
+def _further(kernel: int) -> int:
+    """Pixels from square to square: of a window with an odd number of them, squares overlap."""
+    return 1 if kernel % _SQUARE else _SQUARE
+
+
 def _squares(kernel: int) -> int:
-    """How many squares, each a pixel further, cover a side of a window."""
-    return max(1, kernel - 1)
+    """How many squares cover a side of a window."""
+    return max(1, (kernel - 1) if kernel % _SQUARE else kernel // _SQUARE)
 
 
 def _greatest_part(
@@ -1076,7 +1089,7 @@ def _greatest_part(
         for number, (line_number, down) in enumerate(np.ndindex(rows, squares[0])):
             corner = source.word(
                 tile,
-                operation.rows.first(top + line_number) + down,
+                operation.rows.first(top + line_number) + down * _further(operation.rows.kernel),
                 operation.columns.first(start),
             )
             gathers[tile].append(
@@ -1089,7 +1102,7 @@ def _greatest_part(
                             (_SQUARE, pixel if sides[1] == _SQUARE else 0),
                             (_SQUARE, line if sides[0] == _SQUARE else 0),
                             (count, 1),
-                            (squares[1], pixel),
+                            (squares[1], pixel * _further(operation.columns.kernel)),
                             (columns, operation.columns.stride * pixel),
                         ],
                     ),
@@ -1147,5 +1160,7 @@ _MAPPINGS = {
     TransposedConvolution: _transposed_convolution,
     Reshaped: reshape_phases,
     Transposed: transpose_phases,
+    Repeated: repeat_phases,
+    Filled: fill_phases,
     Stacked: stack_phases,
 }

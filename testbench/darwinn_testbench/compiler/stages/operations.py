@@ -233,7 +233,7 @@ class Product(Operation):
 
 @dataclass(frozen=True, eq=False)
 class Slice(Operation):
-    """Some channels of an image, from channel ``first`` on."""
+    """Some channels of an image, from channel ``first`` on; beyond its own ones are zero points."""
 
     source: Image
     first: int
@@ -298,6 +298,20 @@ class Transposed(Operation):
 
 
 @dataclass(frozen=True, eq=False)
+class Repeated(Operation):
+    """Each row, column or channel as often as the result has some, where the source has one."""
+
+    source: Image
+
+
+@dataclass(frozen=True, eq=False)
+class Filled(Operation):
+    """A constant: ``values`` uint8 (height, width, channels)."""
+
+    values: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
 class Stacked(Operation):
     """Images one below the other, or with ``beside`` one beside the other.
 
@@ -337,6 +351,8 @@ AnyOperation = (
     | TransposedConvolution
     | Reshaped
     | Transposed
+    | Repeated
+    | Filled
     | Stacked
 )
 
@@ -345,6 +361,8 @@ def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
     """The images that an operation reads."""
     if isinstance(operation, WeightedSum | Joined | Product | Stacked):
         return operation.sources
+    if isinstance(operation, Filled):
+        return ()
     return (operation.source,)
 
 

@@ -30,6 +30,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Greatest,
     Image,
     IntegerGraph,
+    Repeated,
     Reshaped,
     Stacked,
     Transposed,
@@ -89,7 +90,7 @@ class Placement:
 
 def needs_whole(operation: AnyOperation) -> bool:
     """Whether an operation reads all pixels of its sources at once."""
-    if isinstance(operation, Reshaped | Transposed | Stacked):
+    if isinstance(operation, Reshaped | Transposed | Repeated | Stacked):
         return True
     return isinstance(operation, Windowed) and operation.result.is_vector
 

@@ -10,14 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
+from darwinn_sim.isa.builder import Values
 
+from darwinn_testbench.compiler.assembler import walk
 from darwinn_testbench.compiler.parameters import UNIT_BYTES
 from darwinn_testbench.compiler.program import ALL_TILES
 from darwinn_testbench.compiler.stages.compute import Part, Sums
 from darwinn_testbench.compiler.stages.operations import (
+    Filled,
     Image,
     OutputStage,
+    Repeated,
     Reshaped,
     Stacked,
     Transposed,
@@ -25,8 +30,10 @@ from darwinn_testbench.compiler.stages.operations import (
 from darwinn_testbench.compiler.stages.parts import emitting_all
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
+from darwinn_testbench.compiler.stages.ring import ALL_LOOPS
 from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP, Rows, identity
 from darwinn_testbench.compiler.stages.storage import TILES, Interval, Storage, common, length
+from darwinn_testbench.compiler.stages.writer import merged, write
 
 _MOST = 64
 """Computations for a tile, at most."""
@@ -350,6 +357,69 @@ def _moved_axes(
             (target.image.pitch, target.row_pitch),
         )
     return parts
+
+
+# --- repeated and constant images ---------------------------------------------------------------
+
+
+def repeat_phases(operation: Repeated, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """A row, a column or a channel again and again."""
+    source, image = operation.source, operation.result
+    copy, target = placement.copies[source.index], placement.of(image)
+    steps = (
+        copy.row_pitch if source.height > 1 else 0,
+        source.pitch if source.width > 1 else 0,
+    )
+    parts = _moved_axes(copy, target, steps, (0, image.height), (0, image.width), [])
+    single = source.channels == 1 < image.channels
+    weights = np.concatenate([_lane_of(0, lane) for lane in range(GROUP)]) if single else identity()
+    if single:
+        weights = weights.max(axis=0, keepdims=True)
+    row, _ = areas.take(1)
+    sums = _sums(AS_IS, row, groups=image.pitch // GROUP)
+    sums = replace(sums, read_block=0 if single else GROUP)
+    piece = Piece(ALL_TILES, row, weights)
+    yield Phase(operation.number, "repetition", emitting_all([(sums, parts)]), [piece])
+
+
+def fill_phases(operation: Filled, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """The bytes of a constant come as parameters, to each tile its own."""
+    target = placement.of(operation.result)
+    image = operation.result
+    values = np.zeros((image.height, image.width, image.pitch), np.uint8)
+    values[:, :, : image.channels] = operation.values
+    spreads: dict[int, Values] = {}
+    pieces: dict[bytes, Piece] = {}
+    sizes = [target.own_pixels(tile) * image.pitch for tile in TILES]
+    row, alone = areas.take(-(-max(sizes) // chip.ROW_BYTES))
+    for tile in TILES:
+        if not sizes[tile]:
+            continue
+        (top, end), (left, right) = target.own(tile)
+        flat = values[top:end, left:right].reshape(-1)
+        rows = np.zeros((-(-flat.size // chip.ROW_BYTES), chip.ROW_BYTES), np.uint8)
+        rows.reshape(-1)[: flat.size] = flat
+        piece = Piece(1 << tile, row, rows)
+        before = pieces.get(piece.key)
+        pieces[piece.key] = replace(piece, tiles=piece.tiles | (before.tiles if before else 0))
+        line = (right - left) * image.pitch // WORD_BYTES
+        spreads[tile] = merged(
+            walk("WideToNarrow", "wide_read", row, [(len(rows), 1)]),
+            walk(
+                "WideToNarrow",
+                "narrow_write",
+                target.word(tile, top, left),
+                [(line, 1), (end - top, target.row_pitch // WORD_BYTES)],
+            ),
+            {"row_loop": ALL_LOOPS},
+        )
+    yield Phase(
+        operation.number,
+        "constant",
+        lambda program: write(program, "WideToNarrow", spreads),
+        list(pieces.values()),
+        alone=alone,
+    )
 
 
 # --- stacks -------------------------------------------------------------------------------------
