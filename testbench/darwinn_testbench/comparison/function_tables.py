@@ -28,6 +28,9 @@ from darwinn_testbench.compiler.stages.tables import table_of
 _PER_PIECE = 65
 """Arguments at which each piece of a table is looked at, its ends among them."""
 
+SLOPES = "lines through 0"
+"""What a table of them follows."""
+
 _BEYOND = np.array([-2.0, 2.0])
 """An argument that no clip holds is looked at to so many times the greatest bound."""
 
@@ -85,7 +88,7 @@ class FunctionTable:
     ``function`` is what it follows in more than half of its pieces, empty if that is none of those
     known. ``error`` is its greatest distance from it, as a share of the amplitude, at ``argument``.
     ``problem`` says what is wrong with it, empty if nothing is. ``public``: public programs hold
-    the same coefficients and bounds, or programs of this compiler do.
+    the same coefficients and bounds, or programs of this compiler do; or it is ``SLOPES``.
     """
 
     chunk: int
@@ -191,6 +194,8 @@ def _judged(table: CoefficientTable) -> FunctionTable:
     found = FunctionTable(chunk=table.chunk, pc=table.pc, function="")
     if not (table.lower_bounds[:-1] <= table.lower_bounds[1:]).all():
         return replace(found, problem="its bounds are not in order")
+    if not table.range_reduction and _is_slopes(table):
+        return replace(found, function=SLOPES, public=True)
     pieces = _pieces(table)
     arguments = pieces.astype(np.float64)
     with np.errstate(all="ignore"):
@@ -234,6 +239,13 @@ def _best_fit(arguments: NDArray[np.float64], values: NDArray[np.float64]) -> _F
             good = int(np.count_nonzero(worst <= known.limit))
             fits.append(_Fit(good, -float(np.median(worst)), name, errors))
     return max(fits, key=lambda fit: (fit.good, fit.closeness))
+
+
+def _is_slopes(table: CoefficientTable) -> bool:
+    """Lines through 0: the oracle takes no function from them, so that the network's own says what
+    is right (LEAKY_RELU)."""
+    constants = table.coefficients
+    return not (constants[:, 0].any() or constants[:, 2:].any()) and bool(constants[:, 1].any())
 
 
 class _Fit(NamedTuple):

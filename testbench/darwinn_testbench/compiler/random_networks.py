@@ -419,6 +419,12 @@ class RandomNetwork:
         result = self._value(source.shape, 1 / 256, zero_point)
         return self._operate(BuiltinOperator.LOGISTIC, (source.index,), result)
 
+    def leaky(self, source: _Value) -> _Value:
+        """LEAKY_RELU."""
+        result = self._value(source.shape, source.scale * 1.1, self._zero_point())
+        options = o.LeakyReluOptions(float(self.random.uniform(0, 1)))
+        return self._operate(BuiltinOperator.LEAKY_RELU, (source.index,), result, options)
+
     def softmax(self, source: _Value) -> _Value:
         """SOFTMAX of a vector."""
         zero_point = -128 if self.signed else 0
@@ -508,6 +514,7 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TRANSPOSE": (_small, RandomNetwork.transposed),
     "TRANSPOSE_CONV": (_small, RandomNetwork.transposed_convolution),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
+    "LEAKY_RELU": (lambda value: True, RandomNetwork.leaky),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
 }
 """Operators by name: what they fit, and what adds one."""

@@ -15,7 +15,7 @@ from darwinn_sim.isa.codec import decode, encode_operations
 from darwinn_testbench.comparison import function_tables
 from darwinn_testbench.comparison.function_tables import FunctionTable, FunctionTables
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
+from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of, two_slopes
 from darwinn_testbench.report import Verdict
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -154,6 +154,18 @@ def test_the_compilers_own_tables_are_right_and_known(name: str) -> None:
     assert isinstance(constants, list)
     (wrong,) = found(({**fields, "coefficient": [constants[0] ^ 1, *constants[1:]]}, user))
     assert wrong.problem == f"is the {name} of this compiler, except segment 0"
+
+
+def test_lines_through_0_are_for_the_network_to_judge() -> None:
+    table = two_slopes(np.float32(0.1), np.float32(1))
+    fields = {
+        "coefficient": table.coefficients.reshape(-1).view(np.uint32).tolist(),
+        "lower_bound": table.bounds.view(np.uint32).tolist(),
+        "degree": 3,
+    }
+    clips = {"low_clip": words(-255)[0], "high_clip": words(255)[0]}
+    (right,) = found((fields, {"function": 1, **clips}))
+    assert (right.function, right.problem, right.public) == ("lines through 0", "", True)
 
 
 def test_bounds_out_of_order_are_wrong() -> None:

@@ -52,7 +52,7 @@ from darwinn_testbench.compiler.stages.operations import (
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.rows import AS_IS
-from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
+from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of, two_slopes
 
 _IMAGE_RANK = 4
 _SIDES = 3
@@ -684,6 +684,26 @@ def _function(name: str) -> Callable[[Importer, Operator], AnyOperation]:
     return make
 
 
+def _leaky_relu(importer: Importer, operator: Operator) -> AnyOperation:
+    """A slope for each sign: a table of two lines, of which the argument is the sum itself."""
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    slope = np.array([float(operator.options.get("alpha", 0.0))], np.float32)
+    slopes = (
+        conversion_factor(source.scale, tensor, slope)[0],
+        _requantising(source, tensor, image, "NONE").factors[0],
+    )
+    stage = OutputStage(
+        np.ones(1, np.float32),
+        np.zeros(1, np.int32),
+        np.float32(-_BYTE_SPAN),
+        np.float32(_BYTE_SPAN),
+        image.zero_point,
+        two_slopes(*slopes),
+    )
+    return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
+
+
 def _softmax(importer: Importer, operator: Operator) -> AnyOperation:
     source = importer.source(operator)
     _, image = importer.result(operator)
@@ -931,6 +951,7 @@ _OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
     "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
     "EXPAND_DIMS": _view,
     "FULLY_CONNECTED": _fully_connected,
+    "LEAKY_RELU": _leaky_relu,
     "LOGISTIC": _function("sigmoid"),
     "MAX_POOL_2D": _max_pool_2d,
     "MEAN": _added(mean=True),

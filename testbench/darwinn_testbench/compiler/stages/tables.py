@@ -65,6 +65,16 @@ def table_of(name: str, amplitude: float | None = None) -> FunctionTable:
     return FunctionTable(coefficients.reshape(shape), bounds, function.reduced, function.odd)
 
 
+def two_slopes(below: np.float32, above: np.float32) -> FunctionTable:
+    """A line through 0 below it, and another one above it."""
+    coefficients = np.zeros((chip.TABLE_SEGMENTS, chip.TABLE_COEFFICIENTS), np.float32)
+    coefficients[:, 1] = above
+    coefficients[0, 1] = below
+    bounds = np.full(chip.TABLE_SEGMENTS - 1, np.inf, np.float32)
+    bounds[0] = 0
+    return FunctionTable(coefficients, bounds)
+
+
 # --- how the values are found -------------------------------------------------------------------
 
 
