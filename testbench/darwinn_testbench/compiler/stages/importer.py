@@ -116,13 +116,13 @@ class Importer:
             return []
         return [*self._ahead, *(made if isinstance(made, list) else [made])]
 
-    def alias(self, operator: Operator) -> None:
-        """Let the result of an operator be the image that it reads.
+    def alias(self, operator: Operator, place: int = 0) -> None:
+        """Let the result of an operator be the image that is input ``place``.
 
         Raises:
             StaysError: the result is other bytes, or another image that is more than a vector.
         """
-        source = self.image(operator.inputs[0])
+        source = self.image(operator.inputs[place])
         target = self.network.tensors[operator.outputs[0]]
         result = _image(target)
         if (source.scale, source.zero_point) != (result.scale, result.zero_point):
@@ -816,6 +816,9 @@ def _cut(
 
 def _split(importer: Importer, operator: Operator, axes: int = 0, data: int = 1) -> _Made:
     """Parts one behind the other along an axis; inputs ``axes`` and ``data``."""
+    if len(operator.outputs) == 1:
+        importer.alias(operator, data)
+        return None
     axis = importer.tensor(operator, axes).constant
     rank = len(importer.tensor(operator, data).shape)
     if axis is None:
