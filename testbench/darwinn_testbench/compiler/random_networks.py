@@ -250,21 +250,28 @@ class RandomNetwork:
         return self._operate(kind, (source.index,), result, options)
 
     def mean(self, source: _Value) -> _Value:
-        """MEAN over rows and columns."""
-        axes = self._constant(np.array([1, 2], np.int32))
-        result = self._value((1, source.channels), source.scale * 0.7, self._zero_point())
-        return self._operate(
-            BuiltinOperator.MEAN, (source.index, axes), result, o.ReducerOptions(False)
+        """MEAN over rows and columns, or one axis."""
+        axes = ([1, 2], [1, 2], [1], [2], [3])[int(self.random.integers(5))]
+        shape = [*source.shape]
+        for axis in axes:
+            shape[axis] = 1
+        kept = len(axes) == 1
+        place = self._constant(np.array(axes, np.int32))
+        result = self._value(
+            tuple(shape) if kept else (1, source.channels), source.scale * 0.7, self._zero_point()
         )
+        options = o.ReducerOptions(kept)
+        return self._operate(BuiltinOperator.MEAN, (source.index, place), result, options)
 
     def pad(self, source: _Value) -> _Value:
-        """PAD of rows and columns."""
+        """PAD of rows and columns, and sometimes of channels."""
         amounts = np.zeros((4, 2), np.int32)
-        amounts[1:3] = self.random.integers(0, 4, (2, 2))
-        sides = [
-            side + int(pair.sum()) for side, pair in zip(source.sides, amounts[1:3], strict=True)
-        ]
-        result = self._value((1, *sides, source.channels), source.scale, source.zero_point)
+        last = 4 if self.random.integers(3) == 0 else 3
+        amounts[1:last] = self.random.integers(0, 4, (last - 1, 2))
+        shape = tuple(
+            size + int(pair.sum()) for size, pair in zip(source.shape, amounts, strict=True)
+        )
+        result = self._value(shape, source.scale, source.zero_point)
         return self._operate(BuiltinOperator.PAD, (source.index, self._constant(amounts)), result)
 
     def binary(self, source: _Value, kind: BuiltinOperator) -> _Value:
@@ -286,10 +293,40 @@ class RandomNetwork:
         result = self._value(source.shape, scale, self._zero_point())
         return self._operate(kind, (source.index, other.index), result, options)
 
+    def with_constant(
+        self, source: _Value, kind: BuiltinOperator, shape: tuple[int, ...]
+    ) -> _Value:
+        """ADD, SUB or MUL of a value and a constant, whose shape is repeated to the other's."""
+        kind_of_values = np.int8 if self.signed else np.uint8
+        limits = np.iinfo(kind_of_values)
+        values = self.random.integers(limits.min, limits.max + 1, shape).astype(kind_of_values)
+        constant = self._constant(values, (0.01,), self._zero_point())
+        product = kind is BuiltinOperator.MUL
+        scale = source.scale * 0.01 * _SPREAD if product else source.scale + 0.01
+        options = {
+            BuiltinOperator.ADD: o.AddOptions,
+            BuiltinOperator.SUB: o.SubOptions,
+            BuiltinOperator.MUL: o.MulOptions,
+        }[kind]()
+        result = self._value(source.shape, scale, self._zero_point())
+        return self._operate(kind, (constant, source.index), result, options)
+
+    def term(self, source: _Value) -> _Value:
+        """ADD, SUB or MUL with a constant that has values for pixels."""
+        kinds = [BuiltinOperator.ADD, BuiltinOperator.SUB, BuiltinOperator.MUL]
+        kind = kinds[int(self.random.integers(len(kinds)))]
+        axis = int(self.random.integers(1, 4))
+        shape = [*source.shape]
+        shape[axis] = 1
+        return self.with_constant(source, kind, tuple(shape))
+
     def join(self, source: _Value) -> _Value:
         """CONCATENATION of channels with another image of the same size, or with itself."""
         alike = [each for each in self.values if each.shape[:-1] == source.shape[:-1]]
-        other = alike[int(self.random.integers(len(alike)))]
+        return self.joined(source, alike[int(self.random.integers(len(alike)))])
+
+    def joined(self, source: _Value, other: _Value) -> _Value:
+        """CONCATENATION of the channels of two images."""
         channels = source.channels + other.channels
         result = self._value(
             (*source.shape[:-1], channels), max(source.scale, other.scale), self._zero_point()
@@ -508,6 +545,7 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     ),
     "CONCATENATION": (lambda value: True, RandomNetwork.join),
     "CONCATENATION of pixels": (_small, RandomNetwork.stack),
+    "ADD of a constant": (_small, RandomNetwork.term),
     "RESHAPE": (_small, RandomNetwork.reshape),
     "SPLIT": (_small, RandomNetwork.split),
     "STRIDED_SLICE": (_small, RandomNetwork.cut),
