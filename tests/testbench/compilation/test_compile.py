@@ -21,7 +21,7 @@ from darwinn_testbench.compilation.compile import (
 )
 from darwinn_testbench.compilation.log import size
 from darwinn_testbench.compiler.random_networks import OPERATORS, RandomNetwork, random_network
-from darwinn_testbench.compiler.stages import build, mapping
+from darwinn_testbench.compiler.stages import build, pools
 from darwinn_testbench.compiler.stages.rows import identity
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.placement import Place
@@ -160,7 +160,7 @@ def test_a_wrong_program_is_not_written_and_is_called_a_defect(
         row[0, 0] = 2
         return row
 
-    monkeypatch.setattr(mapping, "identity", broken)
+    monkeypatch.setattr(pools, "identity", broken)
     result = compiled(random_network(3, 2, ["AVERAGE_POOL_2D"]))
     assert result.report.verdict is Verdict.MISMATCH
     assert "a defect of this compiler" in result.report.message
