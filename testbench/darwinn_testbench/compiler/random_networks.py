@@ -188,6 +188,11 @@ class RandomNetwork:
             source, window, int(self.random.choice([1, 3, 8, 20, 64, 65, 100]))
         )
 
+    def window(self, source: _Value, outputs: int, kernel: int) -> _Value:
+        """CONV_2D within the image."""
+        window = {"kernel": [kernel, kernel], "stride": [1, 1], "padding": Padding.VALID}
+        return self._convolution(source, window, outputs)
+
     def layer(self, source: _Value, outputs: int, kernel: int) -> _Value:
         """CONV_2D that keeps the size of the image."""
         window = {"kernel": [kernel, kernel], "stride": [1, 1], "padding": Padding.SAME}

@@ -76,6 +76,19 @@ def test_other_shapes_are_proved(before: tuple[int, ...], after: tuple[int, ...]
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize("shape", [(1, 9000), (1, 3, 3, 1280), (1, 4, 5, 1000)])
+def test_layers_beyond_wide_memory_are_proved(shape: tuple[int, ...]) -> None:
+    network = RandomNetwork(2, shape, signed=True)
+    source = network.values[0]
+    if source.is_image:
+        network.window(source, 3, 3)
+    else:
+        network.dense(source)
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 def test_parts_that_meet_in_a_word_are_proved() -> None:
     network = RandomNetwork(4, (1, 9, 7, 3), signed=False)
     first, second = (network.layer(network.values[0], count, 1) for count in (1, 6))

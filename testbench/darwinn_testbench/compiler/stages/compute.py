@@ -55,6 +55,20 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Aside:
+    """Rows of wide memory for sums that are not complete: one for each pixel of a tile.
+
+    The unit starts from 0 at the first pass of a reduction, whatever is in the rows. So what goes
+    on from sums makes two passes: the first one ends in ``pixels`` rows from ``row`` on, of which
+    nothing comes. The sums are in the rows behind these.
+    """
+
+    row: int
+    pixels: int
+    goes_on: bool
+
+
+@dataclass(frozen=True)
 class Sums:
     """What all tiles have in common.
 
@@ -69,6 +83,7 @@ class Sums:
         wide_weights: weights have 16 bits.
         wide_values: what is multiplied with them has 16 bits.
         maximum: the greatest of the bytes of the rows, in place of a sum.
+        aside: rows of wide memory in which sums are put aside.
     """
 
     stage: OutputStage
@@ -85,6 +100,7 @@ class Sums:
     wide_weights: bool = False
     wide_values: bool = False
     maximum: bool = False
+    aside: Aside | None = None
 
     @property
     def has_heads(self) -> bool:
@@ -152,6 +168,27 @@ def _scales(sums: Sums) -> Values:
     )
 
 
+def _partial_sums(name: str, sums: Sums, part: Part) -> Values:
+    """Where sums are. A sum is complete when this address changes, as it does with each pixel."""
+    aside = sums.aside
+    if aside is None:
+        loops = [(sums.taps, 0), (part.columns, 0), (part.rows, 0), (sums.blocks, 0)]
+        return traversal(name, "partial_sum", 0, loops, double=(1, GRANULES))
+    pixels = GRANULES * aside.pixels
+    passes = 2 if aside.goes_on else 1
+    return traversal(
+        name,
+        "partial_sum",
+        GRANULES * aside.row + (0 if aside.goes_on else pixels),
+        [
+            (sums.taps, 0),
+            (part.columns, GRANULES),
+            (part.rows, GRANULES * part.columns),
+            (passes, pixels),
+        ],
+    )
+
+
 def _multiply(name: str, sums: Sums, part: Part) -> Values:
     stage, heads = sums.stage, sums.has_heads
     column, row, block = part.parameter_steps or (0, 0, sums.block_rows)
@@ -159,7 +196,8 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
     size = 2 if stage.wide else 1
     write_block = sums.lanes * size if part.write_block is None else part.write_block
     over = [(part.columns, part.next_read[0]), (part.rows, part.next_read[1])]
-    still = [(part.columns, 0), (part.rows, 0)]
+    # Passes are no blocks.
+    depth = _BLOCK_DEPTH if sums.aside is None else _BLOCK_DEPTH + 1
     weights = GRANULES * (sums.row + (HEAD_ROWS if heads else 0))
     words = -(-sums.lanes * size // WORD_BYTES)
     write_loops = [
@@ -169,6 +207,9 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
         (sums.blocks, write_block),
     ]
     last = -(-sums.last_lanes * size // WORD_BYTES)
+    outer = sums.blocks
+    if sums.aside is not None:
+        outer, read_block, block = 2 if sums.aside.goes_on else 1, 0, 0
     # Blocks are whole where there is but one, and where all are alike.
     alternate = (_BLOCK_DEPTH, last) if last != words else (0, 0)
     return merged(
@@ -176,7 +217,7 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
             name,
             "narrow_read",
             part.source,
-            [*part.read, *over, (sums.blocks, read_block)],
+            [*part.read, *over, (outer, read_block)],
         ),
         traversal(name, "narrow_write", part.result, write_loops, alternate=alternate),
         traversal(
@@ -187,33 +228,28 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
                 *((count, GRANULES * step) for count, step in sums.parameters),
                 (part.columns, GRANULES * column),
                 (part.rows, GRANULES * row),
-                (sums.blocks, GRANULES * block),
+                (outer, GRANULES * block),
             ],
         ),
-        # A sum is complete when this address changes, which it does with each pixel.
-        traversal(
-            name,
-            "partial_sum",
-            0,
-            [(sums.taps, 0), *still, (sums.blocks, 0)],
-            double=(1, GRANULES),
-        ),
+        _partial_sums(name, sums, part),
         signal("narrow_write_producer", depth=_BLOCK_DEPTH) if heads else {},
         wait(
             name,
-            *([Watcher(TileFlag.WIDE_TO_SCALING, depth=_BLOCK_DEPTH, expected=1)] if heads else []),
+            *([Watcher(TileFlag.WIDE_TO_SCALING, depth=depth, expected=1)] if heads else []),
         ),
         {
-            "main_limit": [sums.taps - 1, part.columns - 1, part.rows - 1, sums.blocks - 1]
+            "main_limit": [sums.taps - 1, part.columns - 1, part.rows - 1, outer - 1]
             + [0] * (_MAIN_LOOPS - 4),
-            "partial_sum_read": PartialSumMode.ACCUMULATOR,
+            "partial_sum_read": PartialSumMode.WIDE_MEMORY
+            if sums.aside
+            else PartialSumMode.ACCUMULATOR,
             "zero_activation_power_save": int(not sums.wide_values),
             "activation_zero_point": sums.source_zero_point,
             "parameter_zero_point": sums.weight_zero_point,
             "activation_16bit": int(sums.wide_values),
             "parameter_16bit": int(sums.wide_weights),
-            "output_block_loop": _BLOCK_DEPTH,
-            "reduction_loops": 1,
+            "output_block_loop": depth,
+            "reduction_loops": 1 if outer == sums.blocks else 1 | 1 << _BLOCK_DEPTH,
             "block_lanes": sums.lanes - 1,
             "last_block_lanes": sums.last_lanes - 1,
             "low_clip": float(stage.low),

@@ -72,6 +72,7 @@ class Importer(Operands):
             raise StaysError(str(reason)) from None
         if made is None:
             return []
+        self.takes(operator)
         return [*self._ahead, *(made if isinstance(made, list) else [made])]
 
 

@@ -61,6 +61,8 @@ class Operands:
         self._reshaped: dict[int, Image] = {}
         self._ahead: list[AnyOperation] = []
         self._between = 0
+        self._known: set[int] = set()
+        """Images that an operation makes or reads."""
 
     def image(self, index: int) -> Image:
         """The image of a tensor.
@@ -83,7 +85,22 @@ class Operands:
         result = image_of(target)
         if (source.scale, source.zero_point) != (result.scale, result.zero_point):
             raise StaysError("another quantisation of the same bytes")
+        if self._is_free(operator.inputs[place], source):
+            # It comes from the host, which does not care what shape the bytes have.
+            source = self.seen_as(source.index, (result.height, result.width, result.channels))
         self._images[target.index] = source
+
+    def _is_free(self, index: int, image: Image) -> bool:
+        """Whether nothing but one operator has to do with a tensor that the chip does not make."""
+        readers = sum(each.inputs.count(index) for each in self.network.operators)
+        return image.index not in self._known and readers == 1 and index not in self.network.outputs
+
+    def takes(self, operator: Operator) -> None:
+        """Note that an operation makes the results of an operator, and reads what it reads."""
+        self._known.update(operator.outputs)
+        self._known.update(
+            self._images[index].index for index in operator.inputs if index in self._images
+        )
 
     def tensor(self, operator: Operator, place: int) -> NetworkTensor:
         """An input of an operator."""
