@@ -78,13 +78,15 @@ class Operands:
         """Let the result of an operator be the image that is input ``place``.
 
         Raises:
-            StaysError: the result is other bytes, or another image that is more than a vector.
+            StaysError: the result is other bytes.
         """
         source = self.image(operator.inputs[place])
         target = self.network.tensors[operator.outputs[0]]
         result = image_of(target)
         if (source.scale, source.zero_point) != (result.scale, result.zero_point):
             raise StaysError("another quantisation of the same bytes")
+        if source.pixels * source.channels != result.pixels * result.channels:
+            raise StaysError("a shape of another number of elements")
         if self._is_free(operator.inputs[place], source):
             # It comes from the host, which does not care what shape the bytes have.
             source = self.seen_as(source.index, (result.height, result.width, result.channels))
