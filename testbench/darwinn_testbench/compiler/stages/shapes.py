@@ -70,6 +70,8 @@ def reshape_phases(operation: Reshaped, placement: Placement, areas: Areas) -> I
         return _regrouped(operation, placement, areas)
     if result.is_vector:
         return _flattened(operation, placement, areas)
+    if source.channels == 1:
+        return _collected(operation, placement, areas)
     raise ValueError("pixels of another shape")
 
 
@@ -253,6 +255,20 @@ def _flattened(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
     yield Phase(operation.number, "shape", emitting_all(found), [piece])
 
 
+def _collected(operation: Reshaped, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """Pixels of one channel become channels."""
+    image = operation.result
+    copy, target = placement.copies[operation.source.index], placement.of(image)
+    step = operation.source.pitch
+    steps = image.width * image.channels * step, image.channels * step, step
+    row, _ = areas.take(GROUP)
+    spans = (0, image.height), (0, image.width)
+    found = list(_of_four_pixels(copy, target, steps, spans, 0, row))
+    weights = np.concatenate([_lane_of(0, tap) for tap in range(GROUP)])
+    piece = Piece(ALL_TILES, row, weights)
+    yield Phase(operation.number, "shape", emitting_all(found), [piece])
+
+
 def _bytes_of_word(source: Image, word: int, lanes: int) -> tuple[list[int], list[Rows]]:
     """Where the bytes of a word are: an address for each pixel that has some, and weights."""
     addresses: dict[int, int] = {}
@@ -277,7 +293,6 @@ def transpose_phases(operation: Transposed, placement: Placement, areas: Areas) 
     source_steps = copy.row_pitch, operation.source.pitch, 1
     steps = tuple(source_steps[axis] for axis in operation.order)
     sizes = image.height, image.width, image.channels
-    groups, rest = divmod(image.channels, GROUP)
     kept = operation.order[2] == _CHANNELS
     weights: list[Rows] = []
     found: list[_Computation] = []
@@ -292,28 +307,40 @@ def transpose_phases(operation: Transposed, placement: Placement, areas: Areas) 
         for first, end, lane in _words_within(operation.source):
             spans = [(0, sizes[0]), (0, sizes[1])]
             spans[place] = (first, end)
-            taken = [_lane_of(lane, tap) for tap in range(GROUP)]
-            for taps, count, word in ((GROUP, groups, 0), (rest, 1, groups)):
-                if not (taps and count):
-                    continue
-                read = [(taps, steps[2])]
-                parts = _moved_axes(copy, target, steps, spans[0], spans[1], read)
-                offset = word * GROUP
-                parts = {
-                    tile: _moved(part, offset * steps[2] - lane, offset)
-                    for tile, part in parts.items()
-                }
-                sums = _sums(AS_IS, row + len(weights), taps=taps, groups=count, lanes=taps)
-                if count > 1:
-                    sums = replace(sums, read_block=GROUP * steps[2], last_lanes=GROUP)
-                found.append((sums, parts))
-            weights += taken
+            found += _of_four_pixels(copy, target, steps, spans, lane, row + len(weights))
+            weights += [_lane_of(lane, tap) for tap in range(GROUP)]
     piece = Piece(ALL_TILES, row, np.concatenate(weights))
     yield Phase(operation.number, "transpose", emitting_all(found), [piece])
 
 
 _CHANNELS = 2
 """The axis of channels."""
+
+
+def _of_four_pixels(
+    copy: Storage,
+    target: Storage,
+    steps: Sequence[int],
+    spans: Sequence[Interval],
+    lane: int,
+    row: int,
+) -> Iterator[_Computation]:
+    """Words of a byte of each of four pixels, that is byte ``lane`` of what is read there.
+
+    ``steps`` are bytes of the source from row to row, column to column and channel to channel of
+    the result, ``spans`` its rows and columns, and from ``row`` on are weights for four taps.
+    """
+    groups, rest = divmod(target.image.channels, GROUP)
+    for taps, count, word in ((GROUP, groups, 0), (rest, 1, groups)):
+        if not (taps and count):
+            continue
+        parts = _moved_axes(copy, target, steps, spans[0], spans[1], [(taps, steps[2])])
+        offset = word * GROUP
+        moved = {
+            tile: _moved(part, offset * steps[2] - lane, offset) for tile, part in parts.items()
+        }
+        sums = _sums(AS_IS, row, taps=taps, groups=count, lanes=taps)
+        yield replace(sums, read_block=GROUP * steps[2]), moved
 
 
 def _words_within(source: Image) -> Iterator[tuple[int, int, int]]:
