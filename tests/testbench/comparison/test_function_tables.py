@@ -134,14 +134,14 @@ def test_a_bound_that_moves_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_compilers_own_tables_are_right_and_known(name: str) -> None:
     function, table = FUNCTIONS[name], table_of(name)
-    fields = {
+    fields: Fields = {
         "coefficient": table.coefficients.reshape(-1).view(np.uint32).tolist(),
         "lower_bound": table.bounds.view(np.uint32).tolist(),
         "degree": 3,
     }
     first = -function.last if function.odd else function.first
     clips = (-math.inf, math.inf) if function.reduced else (first, function.last)
-    user = {
+    user: Fields = {
         "function": 1 + 2 * function.reduced,
         "low_clip": words(clips[0])[0],
         "high_clip": words(clips[1])[0],
@@ -158,12 +158,12 @@ def test_the_compilers_own_tables_are_right_and_known(name: str) -> None:
 
 def test_lines_through_0_are_for_the_network_to_judge() -> None:
     table = two_slopes(np.float32(0.1), np.float32(1))
-    fields = {
+    fields: Fields = {
         "coefficient": table.coefficients.reshape(-1).view(np.uint32).tolist(),
         "lower_bound": table.bounds.view(np.uint32).tolist(),
         "degree": 3,
     }
-    clips = {"low_clip": words(-255)[0], "high_clip": words(255)[0]}
+    clips: Fields = {"low_clip": words(-255)[0], "high_clip": words(255)[0]}
     (right,) = found((fields, {"function": 1, **clips}))
     assert (right.function, right.problem, right.public) == ("lines through 0", "", True)
 
