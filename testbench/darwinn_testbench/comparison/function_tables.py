@@ -3,14 +3,14 @@
 The oracle takes them from the program (``coefficient_tables``), and the outputs show a wrong value
 only to inputs that reach it. So each table is compared with the function itself, over all arguments
 that its clip lets through. A table that is within the limits, and is none that public programs
-hold, may be another approximation or a damaged one: it is right, and keeps its program from being
-proved.
+or programs of this compiler hold, may be another approximation or a damaged one: it is right, and
+keeps its program from being proved.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,8 +23,13 @@ from darwinn_reference.tflite.coefficient_tables import (
 )
 from numpy.typing import NDArray
 
+from darwinn_testbench.compiler.stages.tables import table_of
+
 _PER_PIECE = 65
 """Arguments at which each piece of a table is looked at, its ends among them."""
+
+SLOPES = "lines through 0"
+"""What a table of them follows."""
 
 _BEYOND = np.array([-2.0, 2.0])
 """An argument that no clip holds is looked at to so many times the greatest bound."""
@@ -83,7 +88,7 @@ class FunctionTable:
     ``function`` is what it follows in more than half of its pieces, empty if that is none of those
     known. ``error`` is its greatest distance from it, as a share of the amplitude, at ``argument``.
     ``problem`` says what is wrong with it, empty if nothing is. ``public``: public programs hold
-    the same coefficients and bounds.
+    the same coefficients and bounds, or programs of this compiler do; or it is ``SLOPES``.
     """
 
     chunk: int
@@ -141,7 +146,7 @@ class FunctionTables:
 
     @property
     def all_public(self) -> bool:
-        """Public programs hold all of them."""
+        """Public programs, or those of this compiler, hold all of them."""
         return all(each.public for each in self.tables)
 
     def __str__(self) -> str:
@@ -156,21 +161,30 @@ def _content(table: CoefficientTable) -> bytes:
     return table.coefficients.tobytes() + table.lower_bounds.tobytes()
 
 
-def _digests(table: CoefficientTable) -> list[str]:
+def _digests(coefficients: NDArray[np.float32], bounds: NDArray[np.float32]) -> list[str]:
     """Of the coefficients of each segment, and of the bounds."""
-    parts = (*table.coefficients, table.lower_bounds)
+    parts = (*coefficients, bounds)
     return [hashlib.sha256(part.tobytes()).hexdigest()[:8] for part in parts]
 
 
-def _damage(table: CoefficientTable, public: Sequence[str]) -> str | None:
-    """The part in which a table is not a public one, whose other parts it has for the most part;
-    empty if it is public, None if it is another table."""
-    own = _digests(table)
-    for digests in public:
-        other = [mine != its for mine, its in zip(own, digests.split(), strict=True)]
+def _known_digests(function: str) -> Iterator[tuple[str, list[str]]]:
+    """Whose the known tables of a function are, and their digests."""
+    for digests in _FUNCTIONS[function].public:
+        yield "public programs", digests.split()
+    table = table_of(function)
+    yield "this compiler", _digests(table.coefficients, table.bounds)
+
+
+def _damage(table: CoefficientTable, function: str) -> str | None:
+    """The part in which a table is not a known one, whose other parts it has for the most part, and
+    whose that is; empty if it is known, None if it is another table."""
+    own = _digests(table.coefficients, table.lower_bounds)
+    for holder, digests in _known_digests(function):
+        other = [mine != its for mine, its in zip(own, digests, strict=True)]
         if 2 * sum(other) < len(other):
             names = [*(f"segment {k}" for k in range(len(table.coefficients))), "its bounds"]
-            return next((name for name, differs in zip(names, other, strict=True) if differs), "")
+            found = (name for name, differs in zip(names, other, strict=True) if differs)
+            return next((f"of {holder}, except {name}" for name in found), "")
     return None
 
 
@@ -180,6 +194,8 @@ def _judged(table: CoefficientTable) -> FunctionTable:
     found = FunctionTable(chunk=table.chunk, pc=table.pc, function="")
     if not (table.lower_bounds[:-1] <= table.lower_bounds[1:]).all():
         return replace(found, problem="its bounds are not in order")
+    if not table.range_reduction and _is_slopes(table):
+        return replace(found, function=SLOPES, public=True)
     pieces = _pieces(table)
     arguments = pieces.astype(np.float64)
     with np.errstate(all="ignore"):
@@ -189,7 +205,7 @@ def _judged(table: CoefficientTable) -> FunctionTable:
     worst = int(best.errors.argmax())
     error, argument = float(best.errors.flat[worst]), float(arguments.flat[worst])
     known = _FUNCTIONS[best.function]
-    damage = _damage(table, known.public)
+    damage = _damage(table, best.function)
     problem = ""
     if error > known.limit:
         problem = (
@@ -197,7 +213,7 @@ def _judged(table: CoefficientTable) -> FunctionTable:
             f"{known.limit:.2g} is allowed"
         )
     elif damage:
-        problem = f"is the {best.function} of public programs, except {damage}"
+        problem = f"is the {best.function} {damage}"
     return replace(
         found,
         function=best.function,
@@ -223,6 +239,13 @@ def _best_fit(arguments: NDArray[np.float64], values: NDArray[np.float64]) -> _F
             good = int(np.count_nonzero(worst <= known.limit))
             fits.append(_Fit(good, -float(np.median(worst)), name, errors))
     return max(fits, key=lambda fit: (fit.good, fit.closeness))
+
+
+def _is_slopes(table: CoefficientTable) -> bool:
+    """Lines through 0: the oracle takes no function from them, so that the network's own says what
+    is right (LEAKY_RELU)."""
+    constants = table.coefficients
+    return not (constants[:, 0].any() or constants[:, 2:].any()) and bool(constants[:, 1].any())
 
 
 class _Fit(NamedTuple):

@@ -120,14 +120,22 @@ class RandomNetwork:
         )
 
     def _operate(
-        self, kind: BuiltinOperator, inputs: Sequence[int], result: _Value, options: Any = None
+        self,
+        kind: BuiltinOperator,
+        inputs: Sequence[int],
+        result: _Value,
+        options: Any = None,
+        others: Sequence[_Value] = (),
     ) -> _Value:
+        """Add an operator: its results are ``others`` and, as the last one, ``result``."""
         if kind not in self._codes:
             self._codes.append(kind)
         code = self._codes.index(kind)
-        self._operators.append(tflite.Operator(code, tuple(inputs), (result.index,), options))
+        results = (*others, result)
+        outputs = tuple(each.index for each in results)
+        self._operators.append(tflite.Operator(code, tuple(inputs), outputs, options))
         self._read.update(inputs)
-        self.values.append(result)
+        self.values += results
         self.kinds.append(kind.name)
         return result
 
@@ -180,6 +188,11 @@ class RandomNetwork:
             source, window, int(self.random.choice([1, 3, 8, 20, 64, 65, 100]))
         )
 
+    def window(self, source: _Value, outputs: int, kernel: int) -> _Value:
+        """CONV_2D within the image."""
+        window = {"kernel": [kernel, kernel], "stride": [1, 1], "padding": Padding.VALID}
+        return self._convolution(source, window, outputs)
+
     def layer(self, source: _Value, outputs: int, kernel: int) -> _Value:
         """CONV_2D that keeps the size of the image."""
         window = {"kernel": [kernel, kernel], "stride": [1, 1], "padding": Padding.SAME}
@@ -228,10 +241,8 @@ class RandomNetwork:
         return self._operate(BuiltinOperator.FULLY_CONNECTED, inputs, result, options)
 
     def pool(self, source: _Value, kind: BuiltinOperator) -> _Value:
-        """AVERAGE_POOL_2D without padding, or MAX_POOL_2D."""
+        """AVERAGE_POOL_2D or MAX_POOL_2D."""
         window = self._window(source)
-        if kind is BuiltinOperator.AVERAGE_POOL_2D:
-            window["padding"] = Padding.VALID
         sides = self._result_sides(source, window)
         result = self._value((1, *sides, source.channels), source.scale, source.zero_point)
         options = o.Pool2DOptions(
@@ -244,44 +255,83 @@ class RandomNetwork:
         return self._operate(kind, (source.index,), result, options)
 
     def mean(self, source: _Value) -> _Value:
-        """MEAN over rows and columns."""
-        axes = self._constant(np.array([1, 2], np.int32))
-        result = self._value((1, source.channels), source.scale * 0.7, self._zero_point())
-        return self._operate(
-            BuiltinOperator.MEAN, (source.index, axes), result, o.ReducerOptions(False)
+        """MEAN over rows and columns, or one axis."""
+        axes = ([1, 2], [1, 2], [1], [2], [3])[int(self.random.integers(5))]
+        shape = [*source.shape]
+        for axis in axes:
+            shape[axis] = 1
+        kept = len(axes) == 1
+        place = self._constant(np.array(axes, np.int32))
+        result = self._value(
+            tuple(shape) if kept else (1, source.channels), source.scale * 0.7, self._zero_point()
         )
+        options = o.ReducerOptions(kept)
+        return self._operate(BuiltinOperator.MEAN, (source.index, place), result, options)
 
     def pad(self, source: _Value) -> _Value:
-        """PAD of rows and columns."""
+        """PAD of rows and columns, and sometimes of channels."""
         amounts = np.zeros((4, 2), np.int32)
-        amounts[1:3] = self.random.integers(0, 4, (2, 2))
-        sides = [
-            side + int(pair.sum()) for side, pair in zip(source.sides, amounts[1:3], strict=True)
-        ]
-        result = self._value((1, *sides, source.channels), source.scale, source.zero_point)
+        last = 4 if self.random.integers(3) == 0 else 3
+        amounts[1:last] = self.random.integers(0, 4, (last - 1, 2))
+        shape = tuple(
+            size + int(pair.sum()) for size, pair in zip(source.shape, amounts, strict=True)
+        )
+        result = self._value(shape, source.scale, source.zero_point)
         return self._operate(BuiltinOperator.PAD, (source.index, self._constant(amounts)), result)
 
     def binary(self, source: _Value, kind: BuiltinOperator) -> _Value:
-        """ADD or MUL with another tensor of the same shape: itself, if there is none."""
+        """ADD, SUB or MUL with another tensor of the same shape: itself, if there is none. SUB
+        takes a function of it instead."""
         alike = [each for each in self.values if each.shape == source.shape]
         other = alike[int(self.random.integers(len(alike)))]
+        if kind is BuiltinOperator.SUB and other is source:
+            other = self.function(source)
         if kind is BuiltinOperator.ADD:
             scale = source.scale + other.scale
             options: Any = o.AddOptions(self._activation())
+        elif kind is BuiltinOperator.SUB:
+            scale = source.scale + other.scale
+            options = o.SubOptions(self._activation())
         else:
             scale = source.scale * other.scale * _SPREAD * self.random.uniform(0.5, 2)
             options = o.MulOptions(self._activation())
         result = self._value(source.shape, scale, self._zero_point())
         return self._operate(kind, (source.index, other.index), result, options)
 
+    def with_constant(
+        self, source: _Value, kind: BuiltinOperator, shape: tuple[int, ...]
+    ) -> _Value:
+        """ADD, SUB or MUL of a value and a constant, whose shape is repeated to the other's."""
+        kind_of_values = np.int8 if self.signed else np.uint8
+        limits = np.iinfo(kind_of_values)
+        values = self.random.integers(limits.min, limits.max + 1, shape).astype(kind_of_values)
+        constant = self._constant(values, (0.01,), self._zero_point())
+        product = kind is BuiltinOperator.MUL
+        scale = source.scale * 0.01 * _SPREAD if product else source.scale + 0.01
+        options = {
+            BuiltinOperator.ADD: o.AddOptions,
+            BuiltinOperator.SUB: o.SubOptions,
+            BuiltinOperator.MUL: o.MulOptions,
+        }[kind]()
+        result = self._value(source.shape, scale, self._zero_point())
+        return self._operate(kind, (constant, source.index), result, options)
+
+    def term(self, source: _Value) -> _Value:
+        """ADD, SUB or MUL with a constant that has values for pixels."""
+        kinds = [BuiltinOperator.ADD, BuiltinOperator.SUB, BuiltinOperator.MUL]
+        kind = kinds[int(self.random.integers(len(kinds)))]
+        axis = int(self.random.integers(1, 4))
+        shape = [*source.shape]
+        shape[axis] = 1
+        return self.with_constant(source, kind, tuple(shape))
+
     def join(self, source: _Value) -> _Value:
-        """CONCATENATION of channels with another image of the same size."""
-        alike = [
-            each
-            for each in self.values
-            if each.shape[:-1] == source.shape[:-1] and source.channels % 4 == 0
-        ] or [source]
-        other = alike[int(self.random.integers(len(alike)))]
+        """CONCATENATION of channels with another image of the same size, or with itself."""
+        alike = [each for each in self.values if each.shape[:-1] == source.shape[:-1]]
+        return self.joined(source, alike[int(self.random.integers(len(alike)))])
+
+    def joined(self, source: _Value, other: _Value) -> _Value:
+        """CONCATENATION of the channels of two images."""
         channels = source.channels + other.channels
         result = self._value(
             (*source.shape[:-1], channels), max(source.scale, other.scale), self._zero_point()
@@ -289,6 +339,108 @@ class RandomNetwork:
         options = o.ConcatenationOptions(len(source.shape) - 1)
         inputs = (source.index, other.index)
         return self._operate(BuiltinOperator.CONCATENATION, inputs, result, options)
+
+    def reshape(self, source: _Value) -> _Value:
+        """RESHAPE: a vector, or other pixels."""
+        elements = math.prod(source.shape)
+        sizes = [size for size in range(1, 65) if elements % size == 0]
+        channels = int(self.random.choice([*sizes, elements]))
+        pixels = elements // channels
+        height = int(self.random.choice([k for k in range(1, pixels + 1) if pixels % k == 0]))
+        return self.reshaped(source, (1, height, pixels // height, channels))
+
+    def reshaped(self, source: _Value, shape: tuple[int, ...]) -> _Value:
+        """RESHAPE to a shape, and QUANTIZE, which needs its pixels."""
+        result = self._value(shape, source.scale, source.zero_point)
+        sizes = self._constant(np.array(shape, np.int32))
+        options = o.ReshapeOptions(shape)
+        self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), result, options)
+        coarser = self._value(shape, source.scale * 1.5, self._zero_point())
+        return self._operate(BuiltinOperator.QUANTIZE, (result.index,), coarser)
+
+    def stack(self, source: _Value) -> _Value:
+        """CONCATENATION of rows or columns with another image, or with itself."""
+        axis = int(self.random.choice([1, 2]))
+        alike = [
+            each
+            for each in self.values
+            if each.is_image
+            and all(
+                a == b
+                for k, (a, b) in enumerate(zip(each.shape, source.shape, strict=True))
+                if k != axis
+            )
+        ]
+        other = alike[int(self.random.integers(len(alike)))]
+        shape = [*source.shape]
+        shape[axis] += other.shape[axis]
+        scale = max(source.scale, other.scale)
+        result = self._value(tuple(shape), scale, self._zero_point())
+        options = o.ConcatenationOptions(axis)
+        inputs = (source.index, other.index)
+        return self._operate(BuiltinOperator.CONCATENATION, inputs, result, options)
+
+    def split(self, source: _Value) -> _Value:
+        """SPLIT of rows, columns or channels in two or three."""
+        axes = [axis for axis in (1, 2, 3) if source.shape[axis] > 1]
+        axis = int(self.random.choice(axes))
+        size = source.shape[axis]
+        count = next(k for k in (2, 3, size) if size % k == 0)
+        shape = [*source.shape]
+        shape[axis] //= count
+        place = self._constant(np.array(axis, np.int32))
+        parts = [self._value(tuple(shape), source.scale, source.zero_point) for _ in range(count)]
+        inputs = (place, source.index)
+        return self._operate(
+            BuiltinOperator.SPLIT, inputs, parts[-1], o.SplitOptions(count), parts[:-1]
+        )
+
+    def cut(self, source: _Value) -> _Value:
+        """STRIDED_SLICE of some rows and columns, or of some channels."""
+        shape = [*source.shape]
+        begin, strides = [0] * 4, [1] * 4
+        for axis in (1, 2) if self.random.integers(2) else (3,):
+            begin[axis] = int(self.random.integers(shape[axis]))
+            strides[axis] = int(self.random.integers(1, 3)) if axis < 3 else 1
+            shape[axis] = -(-(shape[axis] - begin[axis]) // strides[axis])
+        result = self._value(tuple(shape), source.scale, source.zero_point)
+        numbers = (begin, source.shape, strides)
+        inputs = [self._constant(np.array(each, np.int32)) for each in numbers]
+        return self._operate(
+            BuiltinOperator.STRIDED_SLICE,
+            (source.index, *inputs),
+            result,
+            o.StridedSliceOptions(),
+        )
+
+    def transposed(self, source: _Value) -> _Value:
+        """TRANSPOSE of rows, columns and channels."""
+        order = [0, *(1 + self.random.permutation(3)).tolist()]
+        shape = tuple(source.shape[axis] for axis in order)
+        result = self._value(shape, source.scale, source.zero_point)
+        inputs = (source.index, self._constant(np.array(order, np.int32)))
+        return self._operate(BuiltinOperator.TRANSPOSE, inputs, result)
+
+    def transposed_convolution(self, source: _Value) -> _Value:
+        """TRANSPOSE_CONV of any window and stride."""
+        kernel = [int(each) for each in self.random.integers(1, 5, 2)]
+        stride = [int(each) for each in self.random.integers(1, 4, 2)]
+        same = bool(self.random.integers(2))
+        sides = [
+            side * step if same else (side - 1) * step + size
+            for side, step, size in zip(source.sides, stride, kernel, strict=True)
+        ]
+        outputs = int(self.random.choice([1, 3, 8, 65]))
+        shape = (outputs, *kernel, source.channels)
+        terms = max(1, math.prod(shape[1:]) // math.prod(stride))
+        weights, bias, scale, zero_point = self._weights(shape, terms, source, 0)
+        result = self._value((1, *sides, outputs), scale, zero_point)
+        options = o.TransposeConvOptions(
+            Padding.SAME if same else Padding.VALID, stride[1], stride[0]
+        )
+        size = self._constant(np.array(result.shape, np.int32))
+        inputs = (size, weights, source.index, bias)
+        return self._operate(BuiltinOperator.TRANSPOSE_CONV, inputs, result, options)
 
     def resize(self, source: _Value, kind: BuiltinOperator) -> _Value:
         """RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR to twice or four times the size."""
@@ -308,6 +460,19 @@ class RandomNetwork:
         zero_point = -128 if self.signed else 0
         result = self._value(source.shape, 1 / 256, zero_point)
         return self._operate(BuiltinOperator.LOGISTIC, (source.index,), result)
+
+    def leaky(self, source: _Value) -> _Value:
+        """LEAKY_RELU."""
+        result = self._value(source.shape, source.scale * 1.1, self._zero_point())
+        options = o.LeakyReluOptions(float(self.random.uniform(0, 1)))
+        return self._operate(BuiltinOperator.LEAKY_RELU, (source.index,), result, options)
+
+    def softmax(self, source: _Value) -> _Value:
+        """SOFTMAX of a vector."""
+        zero_point = -128 if self.signed else 0
+        result = self._value(source.shape, 1 / 256, zero_point)
+        options = o.SoftmaxOptions(float(self.random.choice([1.0, 1.0, 0.5])))
+        return self._operate(BuiltinOperator.SOFTMAX, (source.index,), result, options)
 
     def grow(self, operators: int, names: Sequence[str] = ()) -> None:
         """Add operators, of the kinds ``names`` (all if there are none)."""
@@ -342,8 +507,8 @@ def _small(value: _Value) -> bool:
     return value.is_image and 1 < math.prod(value.sides) <= _MOST_SMALL
 
 
-def _whole_words(value: _Value) -> bool:
-    return value.channels % 4 == 0
+def _classes(value: _Value) -> bool:
+    return 1 < value.channels == math.prod(value.shape)
 
 
 OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
@@ -367,6 +532,10 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
         lambda value: True,
         lambda network, value: network.binary(value, BuiltinOperator.ADD),
     ),
+    "SUB": (
+        lambda value: True,
+        lambda network, value: network.binary(value, BuiltinOperator.SUB),
+    ),
     "MUL": (
         lambda value: True,
         lambda network, value: network.binary(value, BuiltinOperator.MUL),
@@ -379,8 +548,17 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
         _small,
         lambda network, value: network.resize(value, BuiltinOperator.RESIZE_NEAREST_NEIGHBOR),
     ),
-    "CONCATENATION": (_whole_words, RandomNetwork.join),
+    "CONCATENATION": (lambda value: True, RandomNetwork.join),
+    "CONCATENATION of pixels": (_small, RandomNetwork.stack),
+    "ADD of a constant": (_small, RandomNetwork.term),
+    "RESHAPE": (_small, RandomNetwork.reshape),
+    "SPLIT": (_small, RandomNetwork.split),
+    "STRIDED_SLICE": (_small, RandomNetwork.cut),
+    "TRANSPOSE": (_small, RandomNetwork.transposed),
+    "TRANSPOSE_CONV": (_small, RandomNetwork.transposed_convolution),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
+    "LEAKY_RELU": (lambda value: True, RandomNetwork.leaky),
+    "SOFTMAX": (_classes, RandomNetwork.softmax),
 }
 """Operators by name: what they fit, and what adds one."""
 

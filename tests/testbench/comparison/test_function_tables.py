@@ -15,6 +15,7 @@ from darwinn_sim.isa.codec import decode, encode_operations
 from darwinn_testbench.comparison import function_tables
 from darwinn_testbench.comparison.function_tables import FunctionTable, FunctionTables
 from darwinn_testbench.comparison.verify import verify
+from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of, two_slopes
 from darwinn_testbench.report import Verdict
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -128,6 +129,43 @@ def test_a_bound_that_moves_is_found(name: str) -> None:
     bounds = [*edges[1:4], (edges[4] + 4 * edges[5]) / 5, *edges[5:-1]]
     (wrong,) = found(({**table, "lower_bound": words(*bounds)}, user))
     assert wrong.problem and edges[4] <= wrong.argument <= bounds[3]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_compilers_own_tables_are_right_and_known(name: str) -> None:
+    function, table = FUNCTIONS[name], table_of(name)
+    fields: Fields = {
+        "coefficient": table.coefficients.reshape(-1).view(np.uint32).tolist(),
+        "lower_bound": table.bounds.view(np.uint32).tolist(),
+        "degree": 3,
+    }
+    first = -function.last if function.odd else function.first
+    clips = (-math.inf, math.inf) if function.reduced else (first, function.last)
+    user: Fields = {
+        "function": 1 + 2 * function.reduced,
+        "low_clip": words(clips[0])[0],
+        "high_clip": words(clips[1])[0],
+        "symmetric_function": int(function.odd),
+        "odd_function": int(function.odd),
+    }
+    (right,) = found((fields, user))
+    assert (right.function, right.problem, right.public) == (name, "", True)
+    constants = fields["coefficient"]
+    assert isinstance(constants, list)
+    (wrong,) = found(({**fields, "coefficient": [constants[0] ^ 1, *constants[1:]]}, user))
+    assert wrong.problem == f"is the {name} of this compiler, except segment 0"
+
+
+def test_lines_through_0_are_for_the_network_to_judge() -> None:
+    table = two_slopes(np.float32(0.1), np.float32(1))
+    fields: Fields = {
+        "coefficient": table.coefficients.reshape(-1).view(np.uint32).tolist(),
+        "lower_bound": table.bounds.view(np.uint32).tolist(),
+        "degree": 3,
+    }
+    clips: Fields = {"low_clip": words(-255)[0], "high_clip": words(255)[0]}
+    (right,) = found((fields, {"function": 1, **clips}))
+    assert (right.function, right.problem, right.public) == ("lines through 0", "", True)
 
 
 def test_bounds_out_of_order_are_wrong() -> None:

@@ -22,7 +22,9 @@ from darwinn_testbench.compiler.stages.operations import (
     Product,
     Reach,
     Slice,
+    Spacing,
     Taps,
+    TransposedConvolution,
     sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import (
@@ -41,7 +43,16 @@ Needs = tuple[tuple[Interval, ...], tuple[Interval, ...]]
 
 Windowed = Convolution | Channelwise | Greatest
 """Operations that read a window for each pixel."""
-MEMBERS = (Convolution, Channelwise, Product, Slice, Joined, Enlarged, Interpolated)
+MEMBERS = (
+    Convolution,
+    Channelwise,
+    Product,
+    Slice,
+    Joined,
+    Enlarged,
+    Interpolated,
+    TransposedConvolution,
+)
 """Operations that can be in a chain."""
 
 
@@ -76,6 +87,11 @@ def met(reach: Reach, own: Sequence[Interval]) -> tuple[Interval, ...]:
     return tuple(reach.inputs(*each) if length(each) else (0, 0) for each in own)
 
 
+def spaced(spacing: Spacing, own: Sequence[Interval]) -> tuple[Interval, ...]:
+    """The same of a transposed convolution."""
+    return tuple(spacing.inputs(*each) if length(each) else (0, 0) for each in own)
+
+
 def reduced(own: Sequence[Interval], times: int) -> tuple[Interval, ...]:
     """The pixels of which those of an enlargement come."""
     return tuple(
@@ -97,6 +113,8 @@ def needs_of(operation: AnyOperation, rows: Spread, columns: Spread) -> Needs:
     """What an operation needs of each source for results of these rows and columns."""
     if isinstance(operation, Windowed):
         return met(operation.rows, rows.own), met(operation.columns, columns.own)
+    if isinstance(operation, TransposedConvolution):
+        return spaced(operation.rows, rows.own), spaced(operation.columns, columns.own)
     if isinstance(operation, Enlarged):
         return reduced(rows.own, operation.times), reduced(columns.own, operation.times)
     if isinstance(operation, Interpolated):

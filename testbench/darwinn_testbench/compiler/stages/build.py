@@ -7,7 +7,7 @@ the CPU, and so does everything that depends on it; the stages then run again on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import Package
@@ -229,16 +229,10 @@ def _partition(
     source: Network, stays: Mapping[int, str]
 ) -> tuple[tuple[Fate, ...], IntegerGraph | None]:
     """Where each operator runs, and the graph of those on the chip."""
-    kept = dict(stays)
-    while True:
-        fates, importer, operations = _walk(source, kept)
-        chip = {each.number for each in fates if each.on_chip}
-        odd = _odd_view(source, importer, chip)
-        if odd is None:
-            break
-        kept[odd] = "a result in another shape that leaves the chip"
+    fates, importer, operations = _walk(source, stays)
+    chip = {each.number for each in fates if each.on_chip}
     if not operations:
-        return fates, None
+        return tuple(replace(each, reason=each.reason or _VIEW) for each in fates), None
     outputs = _outputs(source, chip)
     inputs = _inputs(source, chip)
     return fates, IntegerGraph(
@@ -246,6 +240,9 @@ def _partition(
         tuple(_port(source, importer, index) for index in inputs),
         tuple(_port(source, importer, index) for index in outputs),
     )
+
+
+_VIEW = "another shape of bytes that nothing on the chip needs"
 
 
 def _walk(
@@ -305,15 +302,6 @@ def _outputs(source: Network, chip: set[int]) -> list[int]:
         if operator.index not in chip:
             wanted.update(operator.inputs)
     return sorted(made & wanted)
-
-
-def _odd_view(source: Network, importer: Importer, chip: set[int]) -> int | None:
-    """An operator on the chip that changes nothing but the shape of what leaves the chip."""
-    for index in _outputs(source, chip):
-        image = importer.image(index)
-        if image.index != index and not image.is_vector:
-            return next(k for k in chip if index in source.operators[k].outputs)
-    return None
 
 
 def _port(source: Network, importer: Importer, index: int) -> Port:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.isa.builder import Values, traversal
-from darwinn_sim.isa.codes import PartialSumMode, TileFlag, WatcherSide
+from darwinn_sim.isa.codes import OutputFunction, PartialSumMode, TileFlag, WatcherSide
 
 from darwinn_testbench.compiler.assembler import Assembler, Loops, Watcher, signal, wait, walk
 from darwinn_testbench.compiler.stages.operations import FunctionTable, OutputStage
@@ -55,6 +55,20 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Aside:
+    """Rows of wide memory for sums that are not complete: one for each pixel of a tile.
+
+    The unit starts from 0 at the first pass of a reduction, whatever is in the rows. So what goes
+    on from sums makes two passes: the first one ends in ``pixels`` rows from ``row`` on, of which
+    nothing comes. The sums are in the rows behind these.
+    """
+
+    row: int
+    pixels: int
+    goes_on: bool
+
+
+@dataclass(frozen=True)
 class Sums:
     """What all tiles have in common.
 
@@ -67,7 +81,9 @@ class Sums:
         block_rows: rows from block to block.
         parameters: loops of a sum over the rows of weights, in rows.
         wide_weights: weights have 16 bits.
+        wide_values: what is multiplied with them has 16 bits.
         maximum: the greatest of the bytes of the rows, in place of a sum.
+        aside: rows of wide memory in which sums are put aside.
     """
 
     stage: OutputStage
@@ -82,7 +98,9 @@ class Sums:
     block_rows: int
     parameters: Loops
     wide_weights: bool = False
+    wide_values: bool = False
     maximum: bool = False
+    aside: Aside | None = None
 
     @property
     def has_heads(self) -> bool:
@@ -110,6 +128,23 @@ def _table(table: FunctionTable) -> Values:
     }
 
 
+def _function(stage: OutputStage) -> int:
+    """What else the output stage does, as the bits of a field."""
+    bits = {
+        OutputFunction.TABLE: stage.table is not None,
+        OutputFunction.RANGE_REDUCTION: stage.table is not None and stage.table.reduced,
+        OutputFunction.OUTPUT_16BIT: stage.wide,
+    }
+    return sum(1 << bit for bit, given in bits.items() if given)
+
+
+def _symmetry(table: FunctionTable | None) -> Values:
+    """An odd function is evaluated at the absolute value, and gets the sign of the argument."""
+    if table is None or not table.odd:
+        return {}
+    return {"symmetric_function": 1, "odd_function": 1}
+
+
 def _scales(sums: Sums) -> Values:
     """Load the scales and biases of block after block, each when its half is free."""
     # Block k takes the half of block k - 2, whose results must all have been written.
@@ -133,22 +168,48 @@ def _scales(sums: Sums) -> Values:
     )
 
 
+def _partial_sums(name: str, sums: Sums, part: Part) -> Values:
+    """Where sums are. A sum is complete when this address changes, as it does with each pixel."""
+    aside = sums.aside
+    if aside is None:
+        loops = [(sums.taps, 0), (part.columns, 0), (part.rows, 0), (sums.blocks, 0)]
+        return traversal(name, "partial_sum", 0, loops, double=(1, GRANULES))
+    pixels = GRANULES * aside.pixels
+    passes = 2 if aside.goes_on else 1
+    return traversal(
+        name,
+        "partial_sum",
+        GRANULES * aside.row + (0 if aside.goes_on else pixels),
+        [
+            (sums.taps, 0),
+            (part.columns, GRANULES),
+            (part.rows, GRANULES * part.columns),
+            (passes, pixels),
+        ],
+    )
+
+
 def _multiply(name: str, sums: Sums, part: Part) -> Values:
     stage, heads = sums.stage, sums.has_heads
     column, row, block = part.parameter_steps or (0, 0, sums.block_rows)
     read_block = sums.read_block if part.read_block is None else part.read_block
-    write_block = sums.lanes if part.write_block is None else part.write_block
+    size = 2 if stage.wide else 1
+    write_block = sums.lanes * size if part.write_block is None else part.write_block
     over = [(part.columns, part.next_read[0]), (part.rows, part.next_read[1])]
-    still = [(part.columns, 0), (part.rows, 0)]
+    # Passes are no blocks.
+    depth = _BLOCK_DEPTH if sums.aside is None else _BLOCK_DEPTH + 1
     weights = GRANULES * (sums.row + (HEAD_ROWS if heads else 0))
-    words = sums.lanes // WORD_BYTES
+    words = -(-sums.lanes * size // WORD_BYTES)
     write_loops = [
         (words, WORD_BYTES),
         (part.columns, part.next_write[0]),
         (part.rows, part.next_write[1]),
         (sums.blocks, write_block),
     ]
-    last = -(-sums.last_lanes // WORD_BYTES)
+    last = -(-sums.last_lanes * size // WORD_BYTES)
+    outer = sums.blocks
+    if sums.aside is not None:
+        outer, read_block, block = 2 if sums.aside.goes_on else 1, 0, 0
     # Blocks are whole where there is but one, and where all are alike.
     alternate = (_BLOCK_DEPTH, last) if last != words else (0, 0)
     return merged(
@@ -156,7 +217,7 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
             name,
             "narrow_read",
             part.source,
-            [*part.read, *over, (sums.blocks, read_block)],
+            [*part.read, *over, (outer, read_block)],
         ),
         traversal(name, "narrow_write", part.result, write_loops, alternate=alternate),
         traversal(
@@ -167,38 +228,35 @@ def _multiply(name: str, sums: Sums, part: Part) -> Values:
                 *((count, GRANULES * step) for count, step in sums.parameters),
                 (part.columns, GRANULES * column),
                 (part.rows, GRANULES * row),
-                (sums.blocks, GRANULES * block),
+                (outer, GRANULES * block),
             ],
         ),
-        # A sum is complete when this address changes, which it does with each pixel.
-        traversal(
-            name,
-            "partial_sum",
-            0,
-            [(sums.taps, 0), *still, (sums.blocks, 0)],
-            double=(1, GRANULES),
-        ),
+        _partial_sums(name, sums, part),
         signal("narrow_write_producer", depth=_BLOCK_DEPTH) if heads else {},
         wait(
             name,
-            *([Watcher(TileFlag.WIDE_TO_SCALING, depth=_BLOCK_DEPTH, expected=1)] if heads else []),
+            *([Watcher(TileFlag.WIDE_TO_SCALING, depth=depth, expected=1)] if heads else []),
         ),
         {
-            "main_limit": [sums.taps - 1, part.columns - 1, part.rows - 1, sums.blocks - 1]
+            "main_limit": [sums.taps - 1, part.columns - 1, part.rows - 1, outer - 1]
             + [0] * (_MAIN_LOOPS - 4),
-            "partial_sum_read": PartialSumMode.ACCUMULATOR,
-            "zero_activation_power_save": 1,
+            "partial_sum_read": PartialSumMode.WIDE_MEMORY
+            if sums.aside
+            else PartialSumMode.ACCUMULATOR,
+            "zero_activation_power_save": int(not sums.wide_values),
             "activation_zero_point": sums.source_zero_point,
             "parameter_zero_point": sums.weight_zero_point,
+            "activation_16bit": int(sums.wide_values),
             "parameter_16bit": int(sums.wide_weights),
-            "output_block_loop": _BLOCK_DEPTH,
-            "reduction_loops": 1,
+            "output_block_loop": depth,
+            "reduction_loops": 1 if outer == sums.blocks else 1 | 1 << _BLOCK_DEPTH,
             "block_lanes": sums.lanes - 1,
             "last_block_lanes": sums.last_lanes - 1,
             "low_clip": float(stage.low),
             "high_clip": float(stage.high),
             "output_zero_point": stage.zero_point,
-            "function": int(stage.table is not None),
+            "function": _function(stage),
+            **_symmetry(stage.table),
         },
         {"apply_bias": 1, "use_scales": 1, "output_scale": 1.0}
         if heads

@@ -6,68 +6,51 @@ table makes the operation of one operator, or says why it cannot (``StaysError``
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 
-import numpy as np
-from darwinn_reference.tflite.factors import (
-    addition_weights,
-    averaging_factor,
-    constant_term,
-    conversion_factor,
+from darwinn_reference.tflite.graph import Operator
+from darwinn_reference.tflite.output_stage import NotComputableError
+
+from darwinn_testbench.compiler.stages.import_elements import (
+    added,
+    addition,
+    function_of,
+    leaky_relu,
+    multiplication,
+    reduce_max,
+    requantise,
+    softmax,
 )
-from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
-from darwinn_reference.tflite.layers import Axis, window_axes
-from darwinn_reference.tflite.output_stage import NotComputableError, clip_bounds
-from numpy.typing import NDArray
-
-from darwinn_testbench.compiler.parameters import SIGN_OFFSET
+from darwinn_testbench.compiler.stages.import_layers import (
+    average_pool_2d,
+    conv_2d,
+    depthwise_conv_2d,
+    fully_connected,
+    max_pool_2d,
+    transpose_conv,
+)
+from darwinn_testbench.compiler.stages.import_shapes import (
+    concatenation,
+    pad,
+    resize_bilinear,
+    resize_nearest,
+    sliced,
+    split,
+    split_v,
+    strided_slice,
+    transpose,
+    view,
+)
+from darwinn_testbench.compiler.stages.operands import Made, Operands, StaysError
 from darwinn_testbench.compiler.stages.operations import (
-    UNIT,
     AnyOperation,
-    Channelwise,
-    Convolution,
-    Enlarged,
-    Greatest,
-    Image,
-    Interpolated,
-    Joined,
-    OutputStage,
-    Product,
-    Reach,
-    Slice,
-    Taps,
-    WeightedSum,
 )
-from darwinn_testbench.compiler.stages.tables import Function, sigmoid, table_of, tanh
 
-_IMAGE_RANK = 4
-
-
-class StaysError(Exception):
-    """Why an operator stays on the CPU, in a few words."""
+__all__ = ["Importer", "StaysError"]
 
 
-class Importer:
-    """Makes operations of the operators of a network, in their order.
-
-    An operator that only gives its bytes another shape makes none: its result is the same image.
-    """
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self._images: dict[int, Image] = {}
-
-    def image(self, index: int) -> Image:
-        """The image of a tensor.
-
-        Raises:
-            StaysError: it is no image of bytes with one scale.
-        """
-        if index not in self._images:
-            self._images[index] = _image(self.network.tensors[index])
-        return self._images[index]
+class Importer(Operands):
+    """Makes operations of the operators of a network, in their order."""
 
     def take(self, operator: Operator) -> list[AnyOperation]:
         """The operations of an operator; none if it only changes a shape.
@@ -80,563 +63,50 @@ class Importer:
             raise StaysError("not supported")
         if operator.unread_options:
             raise StaysError(f"options {operator.unread_options} are not read")
+        reshaped = dict(self._reshaped)
+        self._ahead = []
         try:
             made = make(self, operator)
-        except NotComputableError as reason:
+        except (NotComputableError, StaysError) as reason:
+            self._reshaped = reshaped
             raise StaysError(str(reason)) from None
         if made is None:
             return []
-        return made if isinstance(made, list) else [made]
-
-    def alias(self, operator: Operator) -> None:
-        """Let the result of an operator be the image that it reads.
-
-        Raises:
-            StaysError: the result is other bytes, or another image that is more than a vector.
-        """
-        source = self.image(operator.inputs[0])
-        target = self.network.tensors[operator.outputs[0]]
-        result = _image(target)
-        if (source.scale, source.zero_point) != (result.scale, result.zero_point):
-            raise StaysError("another quantisation of the same bytes")
-        self._images[target.index] = source
-
-    def tensor(self, operator: Operator, place: int) -> NetworkTensor:
-        """An input of an operator."""
-        return self.network.tensors[operator.inputs[place]]
-
-    def result(self, operator: Operator) -> tuple[NetworkTensor, Image]:
-        """The output of an operator, as tensor and as image."""
-        index = operator.outputs[0]
-        return self.network.tensors[index], self.image(index)
-
-    def source(self, operator: Operator, place: int = 0) -> Image:
-        """An input that is computed, as the image that its shape says."""
-        tensor = self.tensor(operator, place)
-        if tensor.constant is not None:
-            raise StaysError("a constant operand")
-        image = self.image(tensor.index)
-        if _sides(tensor.shape) != (image.height, image.width, image.channels):
-            raise StaysError("an image in another shape")
-        return image
-
-
-def _sides(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Height, width and channels of a shape."""
-    if len(shape) > _IMAGE_RANK or (len(shape) == _IMAGE_RANK and shape[0] != 1):
-        raise StaysError("more than one image")
-    height, width, channels = ((1,) * _IMAGE_RANK + shape)[-3:]
-    return height, width, channels
-
-
-def _image(tensor: NetworkTensor) -> Image:
-    if tensor.dtype not in (np.dtype(np.uint8), np.dtype(np.int8)):
-        raise StaysError(f"{tensor.dtype} data")
-    if not tensor.quantised or not tensor.scale[0] > 0:
-        raise StaysError("not quantised")
-    if tensor.variable:
-        raise StaysError("a variable")
-    height, width, channels = _sides(tensor.shape)
-    if not height * width * channels:
-        raise StaysError("no elements")
-    signed = tensor.dtype == np.int8
-    return Image(
-        tensor.index,
-        tensor.name,
-        tensor.shape,
-        height,
-        width,
-        channels,
-        tensor.scale[0],
-        int(tensor.zero_point[0]) + (SIGN_OFFSET if signed else 0),
-        signed,
-    )
-
-
-def _activation(operator: Operator) -> str:
-    return str(operator.options.get("fused_activation_function", "NONE"))
-
-
-def _stage(
-    tensor: NetworkTensor,
-    image: Image,
-    factors: NDArray[np.float32] | np.float32,
-    bias: NDArray[np.int32] | int = 0,
-    activation: str = "NONE",
-) -> OutputStage:
-    low, high = clip_bounds(tensor, activation)
-    return OutputStage(
-        np.atleast_1d(factors).astype(np.float32),
-        np.atleast_1d(np.asarray(bias, np.int32)),
-        low,
-        high,
-        image.zero_point,
-    )
-
-
-def _weights(importer: Importer, operator: Operator, axis: int) -> tuple[NDArray[np.uint8], int]:
-    """Weights as unsigned bytes, and their zero point."""
-    tensor = importer.tensor(operator, 1)
-    values = tensor.constant
-    if values is None:
-        raise StaysError("weights are not constant")
-    if values.dtype not in (np.uint8, np.int8) or not len(tensor.scale):
-        raise StaysError("weights are not quantised to 8 bits")
-    if len(tensor.scale) > 1 and tensor.channel_axis != axis:
-        raise StaysError("scales of the weights are not one for an output channel")
-    zero_points = set(tensor.zero_point.tolist())
-    if len(zero_points) != 1:
-        raise StaysError("several zero points of weights")
-    (zero_point,) = zero_points
-    if values.dtype == np.int8:
-        return np.asarray(values).view(np.uint8) ^ np.uint8(SIGN_OFFSET), zero_point + SIGN_OFFSET
-    return np.asarray(values), zero_point
-
-
-def _bias(importer: Importer, operator: Operator, channels: int) -> NDArray[np.int32]:
-    place = 2
-    if len(operator.inputs) <= place or operator.inputs[place] == ABSENT:
-        return np.zeros(channels, np.int32)
-    values = importer.tensor(operator, place).constant
-    if values is None or values.dtype != np.int32 or values.size != channels:
-        raise StaysError("the bias is not one constant int32 for a channel")
-    return np.asarray(values).reshape(-1)
-
-
-def _reach(axis: Axis) -> Reach:
-    return Reach(axis.kernel, axis.stride, axis.dilation, axis.before)
-
-
-def _layer_stage(
-    importer: Importer, operator: Operator, source: Image, channels: int
-) -> OutputStage:
-    """Output stage of a layer with weights."""
-    tensor, image = importer.result(operator)
-    factors = conversion_factor(source.scale, tensor, importer.tensor(operator, 1).scale)
-    bias = _bias(importer, operator, channels)
-    return _stage(tensor, image, factors, bias, _activation(operator))
-
-
-def _conv_2d(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    weights, zero_point = _weights(importer, operator, 0)
-    channels, height, width, depth = weights.shape
-    if depth != source.channels:
-        raise StaysError("groups of channels")
-    rows, columns = window_axes(operator.options, (source.height, source.width), (height, width))
-    return Convolution(
-        operator.index,
-        operator.name,
-        importer.result(operator)[1],
-        source,
-        _reach(rows),
-        _reach(columns),
-        weights,
-        zero_point,
-        _layer_stage(importer, operator, source, channels),
-    )
-
-
-def _depthwise_conv_2d(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    weights, zero_point = _weights(importer, operator, 3)
-    _, height, width, channels = weights.shape
-    if channels % source.channels:
-        raise StaysError("output channels are no multiple of input channels")
-    rows, columns = window_axes(operator.options, (source.height, source.width), (height, width))
-    common = (
-        operator.index,
-        operator.name,
-        importer.result(operator)[1],
-        source,
-        _reach(rows),
-        _reach(columns),
-    )
-    stage = _layer_stage(importer, operator, source, channels)
-    multiplier = channels // source.channels
-    if multiplier == 1:
-        return Channelwise(*common, weights[0], zero_point, stage)
-    # Each channel has several results: a convolution whose other weights are their zero point.
-    full = np.full((channels, height, width, source.channels), zero_point, np.uint8)
-    outputs = np.arange(channels)
-    full[outputs, :, :, outputs // multiplier] = weights[0].transpose(2, 0, 1)
-    return Convolution(*common, full, zero_point, stage)
-
-
-def _fully_connected(importer: Importer, operator: Operator) -> AnyOperation:
-    if operator.options.get("weights_format", "DEFAULT") != "DEFAULT":
-        raise StaysError("another format of weights")
-    tensor = importer.tensor(operator, 0)
-    if tensor.constant is not None:
-        raise StaysError("a constant operand")
-    source = importer.image(tensor.index)
-    weights, zero_point = _weights(importer, operator, 0)
-    channels, depth = weights.shape
-    if depth != source.pixels * source.channels:
-        raise StaysError("several vectors")
-    shape = (channels, source.height, source.width, source.channels)
-    return Convolution(
-        operator.index,
-        operator.name,
-        importer.result(operator)[1],
-        source,
-        Reach(source.height, 1, 1, 0),
-        Reach(source.width, 1, 1, 0),
-        weights.reshape(shape),
-        zero_point,
-        _layer_stage(importer, operator, source, channels),
-    )
-
-
-def _average_pool_2d(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    tensor, image = importer.result(operator)
-    kernel = tuple(int(operator.options.get(f"filter_{name}", 1)) for name in ("height", "width"))
-    rows, columns = window_axes(operator.options, (source.height, source.width), kernel)
-    if rows.before or rows.after or columns.before or columns.after:
-        raise StaysError("an average over the border of the image")
-    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
-        raise StaysError("an average in another quantisation")
-    share = np.atleast_1d(np.float32(1) / np.float32(math.prod(kernel)))
-    factor = conversion_factor(source.scale, tensor, share)
-    stage = _stage(tensor, image, factor, activation=_activation(operator))
-    number, name = operator.index, operator.name
-    return Channelwise(number, name, image, source, _reach(rows), _reach(columns), None, 0, stage)
-
-
-def _mean(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    tensor, image = importer.result(operator)
-    axes = importer.tensor(operator, 1).constant
-    rank = len(importer.tensor(operator, 0).shape)
-    if axes is None:
-        raise StaysError("axes are not constant")
-    reduced = {int(axis) % rank for axis in np.asarray(axes).reshape(-1)}
-    if reduced != {rank - 3, rank - 2}:
-        raise StaysError("a mean of other axes than rows and columns")
-    factor = averaging_factor(source.scale, image.scale, source.pixels)
-    rows, columns = Reach(source.height, 1, 1, 0), Reach(source.width, 1, 1, 0)
-    stage = _stage(tensor, image, factor)
-    return Channelwise(operator.index, operator.name, image, source, rows, columns, None, 0, stage)
-
-
-def _sides_of(importer: Importer, operator: Operator) -> tuple[int, NetworkTensor] | None:
-    """Place of the computed operand and the constant one; None if both are computed.
-
-    Raises:
-        StaysError: the constant is more than one value for each channel.
-    """
-    tensors = [importer.tensor(operator, place) for place in range(2)]
-    constants = [tensor for tensor in tensors if tensor.constant is not None]
-    if not constants:
-        return None
-    (constant,) = constants
-    channels = importer.result(operator)[1].channels
-    by_channel = constant.shape[-1:] == (channels,) and constant.size == channels
-    if not (by_channel or constant.size == 1) or not constant.quantised:
-        raise StaysError("a constant operand that is not one value, or one for each channel")
-    return tensors.index(constant) ^ 1, constant
-
-
-def _by_channel(
-    importer: Importer,
-    operator: Operator,
-    place: int,
-    factors: NDArray[np.float32],
-    bias: NDArray[np.int32],
-    *,
-    sign: int = 1,
-) -> AnyOperation:
-    """A layer of weights 1 (or -1), with a factor and a bias for each channel."""
-    tensor, image = importer.result(operator)
-    source = importer.source(operator, place)
-    if source.shape[-3:] != image.shape[-3:]:
-        raise StaysError("an operand that is repeated")
-    stage = _stage(tensor, image, factors, bias, _activation(operator))
-    zero = 1
-    weights = np.full((1, 1, image.channels), zero + sign, np.uint8)
-    return Channelwise(
-        operator.index, operator.name, image, source, UNIT, UNIT, weights, zero, stage
-    )
-
-
-def _sum(sign: int) -> Callable[[Importer, Operator], AnyOperation]:
-    """ADD, and SUB with a ``sign`` of -1."""
-
-    def make(importer: Importer, operator: Operator) -> AnyOperation:
-        tensor, image = importer.result(operator)
-        sides = _sides_of(importer, operator)
-        if sides is not None:
-            place, constant = sides
-            signs = (1, sign) if place == 0 else (sign, 1)
-            source = importer.source(operator, place)
-            levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
-            steps = constant_term(levels.reshape(-1), constant.scale[0], source.scale)
-            factors = conversion_factor(source.scale, tensor)
-            bias = (signs[1] * steps).astype(np.int32)
-            return _by_channel(importer, operator, place, factors, bias, sign=signs[0])
-        if sign < 0:
-            raise StaysError("a difference of two computed tensors")
-        left, right = importer.source(operator, 0), importer.source(operator, 1)
-        if left.shape != right.shape or left.shape != image.shape:
-            raise StaysError("operands of different shapes")
-        first, second, factor = addition_weights(left.scale, right.scale, tensor)
-        term = -(left.zero_point * first + right.zero_point * second)
-        stage = _stage(tensor, image, factor, term, _activation(operator))
-        return WeightedSum(
-            operator.index, operator.name, image, (left, right), (first, second), stage
-        )
-
-    return make
-
-
-def _mul(importer: Importer, operator: Operator) -> AnyOperation:
-    tensor, image = importer.result(operator)
-    sides = _sides_of(importer, operator)
-    if sides is not None:
-        place, constant = sides
-        source = importer.source(operator, place)
-        levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
-        real = levels.astype(np.float32).reshape(-1) * constant.scale[0]
-        factors = conversion_factor(source.scale, tensor, real)
-        return _by_channel(importer, operator, place, factors, np.zeros(1, np.int32))
-    left, right = importer.source(operator, 0), importer.source(operator, 1)
-    if left.is_vector and not right.is_vector:
-        left, right = right, left
-    if left.channels != right.channels or left.shape != image.shape:
-        raise StaysError("operands of different shapes")
-    if right.shape != left.shape and not right.is_vector:
-        raise StaysError("operands of different shapes")
-    factor = conversion_factor(left.scale, tensor, np.atleast_1d(right.scale))
-    stage = _stage(tensor, image, factor, activation=_activation(operator))
-    return Product(operator.index, operator.name, image, (left, right), stage)
-
-
-def _function(function: Function, saturated: float) -> Callable[[Importer, Operator], AnyOperation]:
-    """A function of each element, by its table; beyond ``saturated`` it does not change."""
-
-    def make(importer: Importer, operator: Operator) -> AnyOperation:
-        source = importer.source(operator)
-        _, image = importer.result(operator)
-        amplitude = float(np.float32(1) / image.scale)
-        table = table_of(function, saturated, amplitude)
-        stage = OutputStage(
-            np.atleast_1d(source.scale),
-            np.zeros(1, np.int32),
-            np.float32(-saturated),
-            np.float32(saturated),
-            image.zero_point,
-            table,
-        )
-        return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
-
-    return make
-
-
-def _max_pool_2d(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    tensor, image = importer.result(operator)
-    kernel = tuple(int(operator.options.get(f"filter_{name}", 1)) for name in ("height", "width"))
-    rows, columns = window_axes(operator.options, (source.height, source.width), kernel)
-    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
-        raise StaysError("a maximum in another quantisation")
-    low, high = clip_bounds(tensor, _activation(operator))
-    zero = np.float32(image.zero_point)
-    stage = OutputStage(np.ones(1, np.float32), np.zeros(1, np.int32), low + zero, high + zero, 0)
-    return Greatest(
-        operator.index, operator.name, image, source, _reach(rows), _reach(columns), stage
-    )
-
-
-def _resize_nearest(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    tensor, image = importer.result(operator)
-    times = image.height // source.height
-    whole = (source.height * times, source.width * times) == (image.height, image.width)
-    if operator.options.get("align_corners") or not whole:
-        raise StaysError("an enlargement that is no whole number of times")
-    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
-        raise StaysError("an enlargement in another quantisation")
-    stage = _stage(tensor, image, np.float32(1))
-    return Enlarged(operator.index, operator.name, image, source, times, stage)
-
-
-_PIXEL = 128
-"""Positions of an interpolation are in 1/128 pixel."""
-
-
-def _resize_bilinear(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    _, image = importer.result(operator)
-    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
-        raise StaysError("an interpolation in another quantisation")
-    if source.is_vector or image.is_vector:
-        raise StaysError("an interpolation of a single pixel")
-    aligned = bool(operator.options.get("align_corners"))
-    half = bool(operator.options.get("half_pixel_centers"))
-    rows = _taps(source.height, image.height, aligned=aligned, half=half)
-    columns = _taps(source.width, image.width, aligned=aligned, half=half)
-    # Bytes are interpolated as they are: the weights add up to 2^14, and no zero point matters.
-    stage = OutputStage(
-        np.array([2.0**-14], np.float32),
-        np.zeros(1, np.int32),
-        np.float32(0),
-        np.float32(255),
-        0,
-    )
-    return Interpolated(operator.index, operator.name, image, source, rows, columns, stage)
-
-
-def _taps(size: int, outputs: int, *, aligned: bool, half: bool) -> Taps:
-    """The taps of an axis.
-
-    Raises:
-        StaysError: positions that are no multiples of 1/128 pixel.
-    """
-    corners = aligned and outputs > 1
-    step = Fraction(size - 1, outputs - 1) if corners else Fraction(size, outputs)
-    start = step / 2 - Fraction(1, 2) if half else Fraction(0)
-    if (_PIXEL * step).denominator != 1 or (_PIXEL * start).denominator != 1:
-        raise StaysError("an interpolation at positions that are no multiples of 1/128 pixel")
-    positions = [int(_PIXEL * (start + step * k)) for k in range(outputs)]
-    last = size - 1
-    return Taps(
-        tuple(min(max(each >> 7, 0), last) for each in positions),
-        tuple(min(max((each >> 7) + 1, 0), last) for each in positions),
-        tuple(each & (_PIXEL - 1) for each in positions),
-    )
-
-
-def _split(importer: Importer, operator: Operator) -> list[AnyOperation]:
-    axes = importer.tensor(operator, 0).constant
-    tensor = importer.tensor(operator, 1)
-    if (
-        axes is None
-        or int(np.asarray(axes).reshape(-1)[0]) % len(tensor.shape) != len(tensor.shape) - 1
-    ):
-        raise StaysError("a split of rows or columns")
-    source = importer.source(operator, 1)
-    slices: list[AnyOperation] = []
-    first = 0
-    for index in operator.outputs:
-        image = importer.image(index)
-        slices.append(_slice(importer, operator, source, index, first))
-        first += image.channels
-    return slices
-
-
-def _slice(
-    importer: Importer, operator: Operator, source: Image, index: int, first: int
-) -> AnyOperation:
-    image = importer.image(index)
-    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
-        raise StaysError("channels in another quantisation")
-    if first % 4:
-        raise StaysError("channels that do not begin with a whole word")
-    stage = _stage(importer.network.tensors[index], image, np.float32(1))
-    return Slice(operator.index, operator.name, image, source, first, stage)
-
-
-def _strided_slice(importer: Importer, operator: Operator) -> AnyOperation:
-    source = importer.source(operator)
-    tensor, image = importer.result(operator)
-    shape = importer.tensor(operator, 0).shape
-    begin, _, strides = (importer.tensor(operator, place).constant for place in (1, 2, 3))
-    masks = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-    if begin is None or strides is None or any(operator.options.get(name) for name in masks):
-        raise StaysError("a slice of another form")
-    if (np.asarray(strides) != 1).any() or tensor.shape[:-1] != shape[:-1]:
-        raise StaysError("a slice of rows or columns")
-    first = int(np.asarray(begin).reshape(-1)[-1])
-    if (int(operator.options.get("begin_mask", 0)) >> (len(shape) - 1)) & 1:
-        first = 0
-    return _slice(importer, operator, source, image.index, first % shape[-1])
-
-
-def _requantising(
-    source: Image, tensor: NetworkTensor, image: Image, activation: str
-) -> OutputStage:
-    factor = np.ones(1, np.float32)
-    if source.scale != image.scale:
-        factor = conversion_factor(source.scale, tensor)
-    return _stage(tensor, image, factor, activation=activation)
-
-
-def _requantise(activation: str) -> Callable[[Importer, Operator], AnyOperation]:
-    """An operator that works on each element: bounds, or another quantisation."""
-
-    def make(importer: Importer, operator: Operator) -> AnyOperation:
-        source = importer.source(operator)
-        tensor, image = importer.result(operator)
-        stage = _requantising(source, tensor, image, activation)
-        return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
-
-    return make
-
-
-def _concatenation(importer: Importer, operator: Operator) -> AnyOperation:
-    tensor, image = importer.result(operator)
-    sources = tuple(importer.source(operator, place) for place in range(len(operator.inputs)))
-    axis = int(operator.options.get("axis", 0)) % len(tensor.shape)
-    if axis != len(tensor.shape) - 1:
-        raise StaysError("a concatenation of rows or columns")
-    if any(each.channels % 4 for each in sources[:-1]):
-        raise StaysError("parts that are no whole words")
-    stages = tuple(_requantising(each, tensor, image, _activation(operator)) for each in sources)
-    return Joined(operator.index, operator.name, image, sources, stages)
-
-
-def _pad(importer: Importer, operator: Operator) -> AnyOperation:
-    """Zero points around an image: a copy of each pixel, where the source has one."""
-    source = importer.source(operator)
-    _, image = importer.result(operator)
-    amounts = importer.tensor(operator, 1).constant
-    if amounts is None:
-        raise StaysError("amounts are not constant")
-    if len(operator.inputs) > 2:
-        raise StaysError("a value of its own to pad with")
-    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
-        raise StaysError("padding in another quantisation")
-    sides = np.zeros((_IMAGE_RANK, 2), np.int64)
-    pairs = np.asarray(amounts).reshape(-1, 2)
-    sides[_IMAGE_RANK - len(pairs) :] = pairs
-    if sides[0].any() or sides[3].any() or (sides < 0).any():
-        raise StaysError("padding of other axes than rows and columns")
-    rows, columns = (Reach(1, 1, 1, int(before)) for before, _ in sides[1:3])
-    tensor = importer.result(operator)[0]
-    stage = _stage(tensor, image, np.float32(1))
-    return Channelwise(operator.index, operator.name, image, source, rows, columns, None, 0, stage)
-
-
-def _view(importer: Importer, operator: Operator) -> None:
-    importer.alias(operator)
-
-
-_Made = AnyOperation | list[AnyOperation] | None
-
-_OPERATORS: Mapping[str, Callable[[Importer, Operator], _Made]] = {
-    "ADD": _sum(1),
-    "AVERAGE_POOL_2D": _average_pool_2d,
-    "CONCATENATION": _concatenation,
-    "CONV_2D": _conv_2d,
-    "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
-    "EXPAND_DIMS": _view,
-    "FULLY_CONNECTED": _fully_connected,
-    "LOGISTIC": _function(sigmoid, 10.5),
-    "MAX_POOL_2D": _max_pool_2d,
-    "MEAN": _mean,
-    "MUL": _mul,
-    "PAD": _pad,
-    "QUANTIZE": _requantise("NONE"),
-    "RELU": _requantise("RELU"),
-    "RELU6": _requantise("RELU6"),
-    "RELU_N1_TO_1": _requantise("RELU_N1_TO_1"),
-    "RESHAPE": _view,
-    "RESIZE_BILINEAR": _resize_bilinear,
-    "RESIZE_NEAREST_NEIGHBOR": _resize_nearest,
-    "SPLIT": _split,
-    "STRIDED_SLICE": _strided_slice,
-    "SUB": _sum(-1),
-    "TANH": _function(tanh, 5.6),
-    "SQUEEZE": _view,
+        self.takes(operator)
+        return [*self._ahead, *(made if isinstance(made, list) else [made])]
+
+
+_OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
+    "ADD": addition(1),
+    "AVERAGE_POOL_2D": average_pool_2d,
+    "CONCATENATION": concatenation,
+    "CONV_2D": conv_2d,
+    "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    "EXPAND_DIMS": view,
+    "FULLY_CONNECTED": fully_connected,
+    "LEAKY_RELU": leaky_relu,
+    "LOGISTIC": function_of("sigmoid"),
+    "MAX_POOL_2D": max_pool_2d,
+    "MEAN": added(mean=True),
+    "MUL": multiplication,
+    "PAD": pad,
+    "QUANTIZE": requantise("NONE"),
+    "REDUCE_MAX": reduce_max,
+    "RELU": requantise("RELU"),
+    "RELU6": requantise("RELU6"),
+    "RELU_N1_TO_1": requantise("RELU_N1_TO_1"),
+    "RESHAPE": view,
+    "RESIZE_BILINEAR": resize_bilinear,
+    "RESIZE_NEAREST_NEIGHBOR": resize_nearest,
+    "SLICE": sliced,
+    "SOFTMAX": softmax,
+    "SPLIT": split,
+    "SPLIT_V": split_v,
+    "STRIDED_SLICE": strided_slice,
+    "SUB": addition(-1),
+    "SUM": added(mean=False),
+    "TANH": function_of("tanh"),
+    "SQUEEZE": view,
+    "TRANSPOSE": transpose,
+    "TRANSPOSE_CONV": transpose_conv,
 }

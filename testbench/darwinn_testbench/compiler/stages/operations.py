@@ -6,6 +6,7 @@ zero point. Sums are int32; an output stage makes bytes of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,11 +81,14 @@ class FunctionTable:
     """A function in eight pieces, polynomials of degree 4 each.
 
     ``coefficients`` float32 (8, 5), lowest power first; ``bounds`` float32 (7), where the pieces
-    after the first begin.
+    after the first begin. Of a ``reduced`` function the table holds from 1 to 4: at x = m * 4^k it
+    is 2^-k times that at m. Of an ``odd`` one it holds from 0 on.
     """
 
     coefficients: NDArray[np.float32]
     bounds: NDArray[np.float32]
+    reduced: bool = False
+    odd: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +97,7 @@ class OutputStage:
 
     ``factors`` (float32) and ``bias`` (int32) have one element, or one for each channel. Bounds are
     in steps from the zero point. With a ``table`` they are those of the function's argument.
+    Results of a ``wide`` stage have 16 bits.
     """
 
     factors: NDArray[np.float32]
@@ -101,6 +106,7 @@ class OutputStage:
     high: np.float32
     zero_point: int
     table: FunctionTable | None = None
+    wide: bool = False
 
     @property
     def is_uniform(self) -> bool:
@@ -129,6 +135,46 @@ class Convolution(Operation):
     stage: OutputStage
 
 
+@dataclass(frozen=True)
+class Spacing:
+    """An axis of a transposed convolution: input i adds to outputs ``i * stride - before + k``."""
+
+    kernel: int
+    stride: int
+    before: int
+
+    def taps(self, output: int) -> list[int]:
+        """The places of the kernel that an output meets, the last input first."""
+        first = (output + self.before) % self.stride
+        return list(range(first, self.kernel, self.stride))
+
+    def first(self, output: int) -> int:
+        """The first input that an output meets; it may be outside of the image."""
+        taps = self.taps(output)
+        return (output + self.before - (taps[-1] if taps else 0)) // self.stride
+
+    def inputs(self, first: int, end: int) -> tuple[int, int]:
+        """The inputs that outputs from ``first`` up to but without ``end`` meet, likewise."""
+        outputs = range(first, end)
+        firsts = [self.first(each) for each in outputs]
+        return min(firsts), max(
+            begin + max(len(self.taps(each)), 1)
+            for begin, each in zip(firsts, outputs, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TransposedConvolution(Operation):
+    """Each pixel adds its products to a window; ``weights`` as those of a convolution."""
+
+    source: Image
+    rows: Spacing
+    columns: Spacing
+    weights: NDArray[np.uint8]
+    weight_zero_point: int
+    stage: OutputStage
+
+
 @dataclass(frozen=True, eq=False)
 class Channelwise(Operation):
     """Sums over windows, each channel alone; ``weights`` uint8 (rows, columns, channels).
@@ -145,8 +191,21 @@ class Channelwise(Operation):
 
 
 @dataclass(frozen=True, eq=False)
+class BorderAverage(Channelwise):
+    """An average whose windows have fewer elements at the border.
+
+    ``row_counts`` and ``column_counts`` are those of each result's window within the image. A sum
+    of so many elements has weights and a stage by ``shares``: all weights are the same integer.
+    """
+
+    row_counts: tuple[int, ...]
+    column_counts: tuple[int, ...]
+    shares: Mapping[int, tuple[int, OutputStage]]
+
+
+@dataclass(frozen=True, eq=False)
 class WeightedSum(Operation):
-    """Two operands times 16-bit weights each: an addition."""
+    """Two operands times 16-bit weights each: an addition, or with a negative one a difference."""
 
     sources: tuple[Image, Image]
     weights: tuple[int, int]
@@ -174,7 +233,7 @@ class Product(Operation):
 
 @dataclass(frozen=True, eq=False)
 class Slice(Operation):
-    """Some channels of an image, from channel ``first`` on."""
+    """Some channels of an image, from channel ``first`` on; beyond its own ones are zero points."""
 
     source: Image
     first: int
@@ -223,9 +282,64 @@ class Interpolated(Operation):
     stage: OutputStage
 
 
+@dataclass(frozen=True, eq=False)
+class Reshaped(Operation):
+    """The same bytes in another shape: element by element in the order of rows."""
+
+    source: Image
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed(Operation):
+    """The axes in another order: ``order`` are those of the source, rows 0 to channels 2."""
+
+    source: Image
+    order: tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated(Operation):
+    """Each row, column or channel as often as the result has some, where the source has one."""
+
+    source: Image
+
+
+@dataclass(frozen=True, eq=False)
+class Filled(Operation):
+    """A constant: ``values`` uint8 (height, width, channels)."""
+
+    values: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked(Operation):
+    """Images one below the other, or with ``beside`` one beside the other.
+
+    Each part has the output stage that brings it to the quantisation of the result.
+    """
+
+    sources: tuple[Image, ...]
+    stages: tuple[OutputStage, ...]
+    beside: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax(Operation):
+    """Shares of a vector's channels: each exponential by the sum of all.
+
+    The difference of a value to the greatest is multiplied by ``factor`` and rounded; ``scale``
+    times that is what the exponential is taken of.
+    """
+
+    source: Image
+    factor: np.float32
+    scale: np.float32
+
+
 AnyOperation = (
     Convolution
     | Channelwise
+    | BorderAverage
     | WeightedSum
     | Joined
     | Product
@@ -233,13 +347,22 @@ AnyOperation = (
     | Enlarged
     | Greatest
     | Interpolated
+    | Softmax
+    | TransposedConvolution
+    | Reshaped
+    | Transposed
+    | Repeated
+    | Filled
+    | Stacked
 )
 
 
 def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
     """The images that an operation reads."""
-    if isinstance(operation, WeightedSum | Joined | Product):
+    if isinstance(operation, WeightedSum | Joined | Product | Stacked):
         return operation.sources
+    if isinstance(operation, Filled):
+        return ()
     return (operation.source,)
 
 

@@ -30,6 +30,10 @@ from darwinn_testbench.compiler.stages.operations import (
     Greatest,
     Image,
     IntegerGraph,
+    Repeated,
+    Reshaped,
+    Stacked,
+    Transposed,
     WeightedSum,
     sources_of,
 )
@@ -85,7 +89,9 @@ class Placement:
 
 
 def needs_whole(operation: AnyOperation) -> bool:
-    """Whether an operation reads all pixels of its source at once."""
+    """Whether an operation reads all pixels of its sources at once."""
+    if isinstance(operation, Reshaped | Transposed | Repeated | Stacked):
+        return True
     return isinstance(operation, Windowed) and operation.result.is_vector
 
 

@@ -16,7 +16,7 @@ from darwinn_testbench.compiler.assembler import Assembler, Loops, Watcher, sign
 from darwinn_testbench.compiler.program import ALL_TILES, PACKED_ROW
 from darwinn_testbench.compiler.stages.writer import merged, write
 
-_ALL_LOOPS = 6
+ALL_LOOPS = 6
 """Rows are closed when they are full, and at the end: not where a loop ends."""
 
 
@@ -62,7 +62,7 @@ def pack(program: Assembler, shares: Sequence[Share]) -> None:
                 ),
                 signal(depth=1),
                 wait("NarrowToWide", sent),
-                {"row_loop": _ALL_LOOPS},
+                {"row_loop": ALL_LOOPS},
             )
             for share in shares
         },
@@ -104,7 +104,7 @@ def gather(program: Assembler, shares: Sequence[Share], first_row: int) -> None:
                 "WideToNarrow",
                 Watcher(TileFlag.RING_BUS_READ_A, depth=0, expected=arrived + 1),
             ),
-            row_loop=_ALL_LOOPS,
+            row_loop=ALL_LOOPS,
         )
         arrived += share.rows
     pack(program, shares)

@@ -21,6 +21,11 @@ GROUP = WORD_BYTES
 """Channels of a block of a channelwise operation."""
 _GROUP_BYTES = GROUP * WORD_BYTES
 
+AS_IS = OutputStage(
+    np.ones(1, np.float32), np.zeros(1, np.int32), np.float32(0), np.float32(255), 0
+)
+"""The stage of bytes that come out as they are."""
+
 
 def lane_rows(weights: NDArray[np.uint8], zero_point: int, stage: OutputStage) -> list[Rows]:
     """Rows of each block of 64 outputs: scales and biases if they differ, then weights.
@@ -66,10 +71,11 @@ def packed(blocks: list[Rows]) -> Rows:
     return padded.reshape(-1, chip.ROW_BYTES)
 
 
-def identity() -> Rows:
-    """One row that takes four inputs as they are: weights 1 on the diagonal, zero point 0."""
+def identity(weight: int = 1) -> Rows:
+    """One row that takes four inputs as they are, or times a weight: it is on the diagonal, the
+    zero point is 0."""
     row = np.zeros((1, UNIT_BYTES), np.uint8)
-    row.reshape(-1, WORD_BYTES, WORD_BYTES)[0, np.arange(GROUP), np.arange(GROUP)] = 1
+    row.reshape(-1, WORD_BYTES, WORD_BYTES)[0, np.arange(GROUP), np.arange(GROUP)] = weight
     return row
 
 
@@ -85,12 +91,12 @@ def spread_out() -> Rows:
     return row
 
 
-def one_hot(weights: tuple[int, ...]) -> Rows:
+def one_hot(weights: tuple[int, ...], zero_point: int = 0) -> Rows:
     """Rows of 16-bit weights: two for each operand, of which each gives two lanes its product."""
-    rows = np.zeros((2 * len(weights), UNIT_BYTES // 2), np.uint16)
+    rows = np.full((2 * len(weights), UNIT_BYTES // 2), zero_point, np.uint16)
     for operand, weight in enumerate(weights):
         for lane in range(GROUP):
-            rows[2 * operand + lane // 2, 2 * lane + lane % 2] = weight
+            rows[2 * operand + lane // 2, 2 * lane + lane % 2] = zero_point + weight
     return rows.view(np.uint8)
 
 

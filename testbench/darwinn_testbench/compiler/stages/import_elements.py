@@ -1,0 +1,308 @@
+"""Operations of operators that work on each element, and of reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from darwinn_reference.tflite.factors import (
+    addition_weights,
+    averaging_factor,
+    constant_term,
+    conversion_factor,
+)
+from darwinn_reference.tflite.graph import NetworkTensor, Operator
+from darwinn_reference.tflite.softmax import DifferenceUnit
+from numpy.typing import NDArray
+
+from darwinn_testbench.compiler.parameters import SIGN_OFFSET
+from darwinn_testbench.compiler.stages.operands import (
+    BYTE_SPAN,
+    CHANNELS,
+    SIDES,
+    Operands,
+    StaysError,
+    activation_of,
+    image_of,
+    requantising,
+    stage_of,
+)
+from darwinn_testbench.compiler.stages.operations import (
+    UNIT,
+    AnyOperation,
+    Channelwise,
+    Convolution,
+    Filled,
+    Greatest,
+    Image,
+    OutputStage,
+    Product,
+    Reach,
+    Repeated,
+    Softmax,
+    WeightedSum,
+)
+from darwinn_testbench.compiler.stages.rows import AS_IS
+from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of, two_slopes
+
+
+def _reduction(
+    importer: Operands, operator: Operator
+) -> tuple[Image, NetworkTensor, Image, set[int]]:
+    """Source, result as tensor and as image, and the axes that go: rows 0 to channels 2."""
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    axes = importer.tensor(operator, 1).constant
+    rank = len(importer.tensor(operator, 0).shape)
+    if axes is None:
+        raise StaysError("axes are not constant")
+    reduced = {int(axis) % rank - rank + SIDES for axis in np.asarray(axes).reshape(-1)}
+    if min(reduced, default=-1) < 0:
+        raise StaysError("a reduction of images")
+    height, width, channels = (
+        1 if axis in reduced else size
+        for axis, size in enumerate((source.height, source.width, source.channels))
+    )
+    if (image.height, image.width, image.channels) != (height, width, channels):
+        image = importer.seen_as(image.index, (height, width, channels))
+    return source, tensor, image, reduced
+
+
+def _over(source: Image, reduced: set[int]) -> tuple[Reach, Reach]:
+    """Windows that are whole axes, of those that go."""
+    rows = Reach(source.height, 1, 1, 0) if 0 in reduced else UNIT
+    columns = Reach(source.width, 1, 1, 0) if 1 in reduced else UNIT
+    return rows, columns
+
+
+def added(mean: bool) -> Callable[[Operands, Operator], AnyOperation]:
+    """MEAN, or SUM."""
+
+    def make(importer: Operands, operator: Operator) -> AnyOperation:
+        source, tensor, image, reduced = _reduction(importer, operator)
+        sizes = source.height, source.width, source.channels
+        count = math.prod(sizes[axis] for axis in reduced)
+        if mean:
+            factor = np.atleast_1d(averaging_factor(source.scale, image.scale, count))
+        else:
+            factor = conversion_factor(source.scale, tensor)
+        stage = stage_of(tensor, image, factor)
+        rows, columns = _over(source, reduced)
+        common = operator.index, operator.name, image, source, rows, columns
+        if CHANNELS not in reduced:
+            return Channelwise(*common, None, 0, stage)
+        weights = np.ones((1, rows.kernel, columns.kernel, source.channels), np.uint8)
+        return Convolution(*common, weights, 0, stage)
+
+    return make
+
+
+def reduce_max(importer: Operands, operator: Operator) -> AnyOperation:
+    """REDUCE_MAX over rows and columns."""
+    source, _, image, reduced = _reduction(importer, operator)
+    if CHANNELS in reduced:
+        raise StaysError("the greatest of channels")
+    if (source.scale, source.zero_point) != (image.scale, image.zero_point):
+        raise StaysError("a maximum in another quantisation")
+    rows, columns = _over(source, reduced)
+    return Greatest(operator.index, operator.name, image, source, rows, columns, AS_IS)
+
+
+def _sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTensor] | None:
+    """Place of the computed operand and the constant one, if that is one value, or one for each
+    channel; None if it is another constant, or both are computed."""
+    tensors = [importer.tensor(operator, place) for place in range(2)]
+    constants = [tensor for tensor in tensors if tensor.constant is not None]
+    if not constants:
+        return None
+    constant = constants[0]
+    channels = importer.result(operator)[1].channels
+    by_channel = constant.shape[-1:] == (channels,) and constant.size == channels
+    if not (by_channel or constant.size == 1):
+        return None
+    if not constant.quantised:
+        raise StaysError("a constant without a scale")
+    return tensors.index(constant) ^ 1, constant
+
+
+def _element_operand(importer: Operands, operator: Operator, place: int, result: Image) -> Image:
+    """An operand as an image of the result's shape: repeated or constant where it has to be."""
+    tensor = importer.tensor(operator, place)
+    if tensor.constant is not None:
+        found = _constant_image(importer, operator, tensor)
+    else:
+        found = importer.source(operator, place)
+    sides = result.height, result.width, result.channels
+    own = found.height, found.width, found.channels
+    if own == sides:
+        return found
+    if any(mine not in (1, its) for mine, its in zip(own, sides, strict=True)):
+        raise StaysError("operands of different shapes")
+    if found.channels != result.channels and own[:2] != (1, 1) and found.channels > 1:
+        raise StaysError("operands of different shapes")
+    image = importer.between(found, sides)
+    return importer.first(Repeated(operator.index, operator.name, image, found))
+
+
+def _constant_image(importer: Operands, operator: Operator, tensor: NetworkTensor) -> Image:
+    """A constant operand as an image of its own."""
+    assert tensor.constant is not None
+    like = image_of(tensor)
+    values = np.asarray(tensor.constant)
+    octets = values.view(np.uint8) ^ np.uint8(SIGN_OFFSET) if like.signed else values
+    sides = like.height, like.width, like.channels
+    image = importer.between(like, sides)
+    filled = Filled(operator.index, operator.name, image, octets.reshape(sides))
+    return importer.first(filled)
+
+
+def _by_channel(
+    importer: Operands,
+    operator: Operator,
+    place: int,
+    factors: NDArray[np.float32],
+    bias: NDArray[np.int32],
+    *,
+    sign: int = 1,
+) -> AnyOperation:
+    """A layer of weights 1 (or -1), with a factor and a bias for each channel."""
+    tensor, image = importer.result(operator)
+    source = importer.source(operator, place)
+    if source.shape[-3:] != image.shape[-3:]:
+        raise StaysError("an operand that is repeated")
+    stage = stage_of(tensor, image, factors, bias, activation_of(operator))
+    zero = 1
+    weights = np.full((1, 1, image.channels), zero + sign, np.uint8)
+    return Channelwise(
+        operator.index, operator.name, image, source, UNIT, UNIT, weights, zero, stage
+    )
+
+
+def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
+    """ADD, and SUB with a ``sign`` of -1."""
+
+    def make(importer: Operands, operator: Operator) -> AnyOperation:
+        tensor, image = importer.result(operator)
+        sides = _sides_of(importer, operator)
+        if sides is not None:
+            place, constant = sides
+            signs = (1, sign) if place == 0 else (sign, 1)
+            source = importer.source(operator, place)
+            levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
+            steps = constant_term(levels.reshape(-1), constant.scale[0], source.scale)
+            factors = conversion_factor(source.scale, tensor)
+            bias = (signs[1] * steps).astype(np.int32)
+            return _by_channel(importer, operator, place, factors, bias, sign=signs[0])
+        left, right = (_element_operand(importer, operator, place, image) for place in (0, 1))
+        if sign < 0 and left is right:
+            raise StaysError("a difference of a tensor and itself")
+        if importer.tensor(operator, 1).constant is None:
+            first, second, factor = addition_weights(left.scale, right.scale, tensor)
+        else:
+            # A constant comes first.
+            second, first, factor = addition_weights(right.scale, left.scale, tensor)
+        weights = first, sign * second
+        term = -(left.zero_point * weights[0] + right.zero_point * weights[1])
+        stage = stage_of(tensor, image, factor, term, activation_of(operator))
+        return WeightedSum(operator.index, operator.name, image, (left, right), weights, stage)
+
+    return make
+
+
+def multiplication(importer: Operands, operator: Operator) -> AnyOperation:
+    """MUL."""
+    tensor, image = importer.result(operator)
+    sides = _sides_of(importer, operator)
+    if sides is not None:
+        place, constant = sides
+        source = importer.source(operator, place)
+        levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
+        real = levels.astype(np.float32).reshape(-1) * constant.scale[0]
+        factors = conversion_factor(source.scale, tensor, real)
+        return _by_channel(importer, operator, place, factors, np.zeros(1, np.int32))
+    left, right = _factors(importer, operator, image)
+    factor = conversion_factor(left.scale, tensor, np.atleast_1d(right.scale))
+    stage = stage_of(tensor, image, factor, activation=activation_of(operator))
+    return Product(operator.index, operator.name, image, (left, right), stage)
+
+
+def _factors(importer: Operands, operator: Operator, result: Image) -> tuple[Image, Image]:
+    """The operands of a product: one pixel may be the second one for all of the first."""
+    tensors = [importer.tensor(operator, place) for place in (0, 1)]
+    for place, tensor in enumerate(tensors):
+        if tensor.constant is not None or result.is_vector:
+            continue
+        single = importer.source(operator, place)
+        if single.is_vector and single.channels == result.channels:
+            return _element_operand(importer, operator, 1 - place, result), single
+    left, right = (_element_operand(importer, operator, place, result) for place in (0, 1))
+    return left, right
+
+
+def function_of(name: str) -> Callable[[Operands, Operator], AnyOperation]:
+    """A function of each element, by its table; beyond its ends it does not change."""
+    function = FUNCTIONS[name]
+    first = -function.last if function.odd else function.first
+
+    def make(importer: Operands, operator: Operator) -> AnyOperation:
+        source = importer.source(operator)
+        _, image = importer.result(operator)
+        stage = OutputStage(
+            np.atleast_1d(source.scale),
+            np.zeros(1, np.int32),
+            np.float32(first),
+            np.float32(function.last),
+            image.zero_point,
+            table_of(name, float(np.float32(1) / image.scale)),
+        )
+        return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
+
+    return make
+
+
+def leaky_relu(importer: Operands, operator: Operator) -> AnyOperation:
+    """A slope for each sign: a table of two lines, of which the argument is the sum itself."""
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    slope = np.array([float(operator.options.get("alpha", 0.0))], np.float32)
+    slopes = (
+        conversion_factor(source.scale, tensor, slope)[0],
+        requantising(source, tensor, image, "NONE").factors[0],
+    )
+    stage = OutputStage(
+        np.ones(1, np.float32),
+        np.zeros(1, np.int32),
+        np.float32(-BYTE_SPAN),
+        np.float32(BYTE_SPAN),
+        image.zero_point,
+        two_slopes(*slopes),
+    )
+    return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
+
+
+def softmax(importer: Operands, operator: Operator) -> AnyOperation:
+    """SOFTMAX of a vector."""
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    if not source.is_vector:
+        raise StaysError("a softmax of several vectors")
+    if source.channels == 1:
+        raise StaysError("a softmax of one element")
+    if image.scale != np.float32(1 / 256) or image.zero_point:
+        raise StaysError("a softmax whose result is not 0 to 255/256")
+    beta = float(operator.options.get("beta", 1.0))
+    unit = DifferenceUnit.of(source.scale, source.zero_point, beta)
+    return Softmax(operator.index, operator.name, image, source, unit.factor, unit.scale)
+
+
+def requantise(activation: str) -> Callable[[Operands, Operator], AnyOperation]:
+    """An operator that works on each element: bounds, or another quantisation."""
+
+    def make(importer: Operands, operator: Operator) -> AnyOperation:
+        source = importer.source(operator)
+        tensor, image = importer.result(operator)
+        stage = requantising(source, tensor, image, activation)
+        return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
+
+    return make

@@ -1,0 +1,230 @@
+"""The tensors of a network as images, and what operators of all kinds ask of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from darwinn_reference.tflite.factors import (
+    conversion_factor,
+)
+from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
+from darwinn_reference.tflite.layers import Axis
+from darwinn_reference.tflite.output_stage import clip_bounds
+from numpy.typing import NDArray
+
+from darwinn_testbench.compiler.parameters import SIGN_OFFSET
+from darwinn_testbench.compiler.stages.operations import (
+    AnyOperation,
+    Image,
+    OutputStage,
+    Reach,
+    Reshaped,
+)
+
+IMAGE_RANK = 4
+
+
+SIDES = 3
+"""Axes of an image: rows, columns, channels."""
+
+
+CHANNELS = 2
+"""The axis of channels among them."""
+
+
+COLUMNS = -2
+"""The axis of columns, from the last one."""
+
+
+BYTE_SPAN = 255
+
+
+Made = AnyOperation | list[AnyOperation] | None
+"""What an operator becomes."""
+
+
+class StaysError(Exception):
+    """Why an operator stays on the CPU, in a few words."""
+
+
+class Operands:
+    """The images that operators of a network read and make.
+
+    An operator that only gives its bytes another shape makes none: its result is the same image.
+    Where another operator needs the pixels of the new shape, an operation of that one makes them.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._images: dict[int, Image] = {}
+        self._reshaped: dict[int, Image] = {}
+        self._ahead: list[AnyOperation] = []
+        self._between = 0
+        self._known: set[int] = set()
+        """Images that an operation makes or reads."""
+
+    def image(self, index: int) -> Image:
+        """The image of a tensor.
+
+        Raises:
+            StaysError: it is no image of bytes with one scale.
+        """
+        if index not in self._images:
+            self._images[index] = image_of(self.network.tensors[index])
+        return self._images[index]
+
+    def alias(self, operator: Operator, place: int = 0) -> None:
+        """Let the result of an operator be the image that is input ``place``.
+
+        Raises:
+            StaysError: the result is other bytes.
+        """
+        source = self.image(operator.inputs[place])
+        target = self.network.tensors[operator.outputs[0]]
+        result = image_of(target)
+        if (source.scale, source.zero_point) != (result.scale, result.zero_point):
+            raise StaysError("another quantisation of the same bytes")
+        if source.pixels * source.channels != result.pixels * result.channels:
+            raise StaysError("a shape of another number of elements")
+        if self._is_free(operator.inputs[place], source):
+            # It comes from the host, which does not care what shape the bytes have.
+            source = self.seen_as(source.index, (result.height, result.width, result.channels))
+        self._images[target.index] = source
+
+    def _is_free(self, index: int, image: Image) -> bool:
+        """Whether nothing but one operator has to do with a tensor that the chip does not make."""
+        readers = sum(each.inputs.count(index) for each in self.network.operators)
+        return image.index not in self._known and readers == 1 and index not in self.network.outputs
+
+    def takes(self, operator: Operator) -> None:
+        """Note that an operation makes the results of an operator, and reads what it reads."""
+        self._known.update(operator.outputs)
+        self._known.update(
+            self._images[index].index for index in operator.inputs if index in self._images
+        )
+
+    def tensor(self, operator: Operator, place: int) -> NetworkTensor:
+        """An input of an operator."""
+        return self.network.tensors[operator.inputs[place]]
+
+    def result(self, operator: Operator) -> tuple[NetworkTensor, Image]:
+        """The output of an operator, as tensor and as image."""
+        index = operator.outputs[0]
+        return self.network.tensors[index], self.image(index)
+
+    def source(self, operator: Operator, place: int = 0) -> Image:
+        """An input that is computed, as the image that its shape says."""
+        tensor = self.tensor(operator, place)
+        if tensor.constant is not None:
+            raise StaysError("a constant operand")
+        image = self.image(tensor.index)
+        if _sides(tensor.shape) == (image.height, image.width, image.channels):
+            return image
+        if tensor.index not in self._reshaped:
+            like = image_of(tensor)
+            made = self.between(like, (like.height, like.width, like.channels))
+            self._reshaped[tensor.index] = made
+            self._ahead.append(Reshaped(operator.index, operator.name, made, image))
+        return self._reshaped[tensor.index]
+
+    def between(self, like: Image, sides: tuple[int, int, int]) -> Image:
+        """An image that no tensor is, with the quantisation of another one."""
+        self._between -= 1
+        height, width, channels = sides
+        return replace(
+            like,
+            index=self._between,
+            name=f"{like.name} ({self._between})",
+            shape=(1, *sides),
+            height=height,
+            width=width,
+            channels=channels,
+        )
+
+    def seen_as(self, index: int, sides: tuple[int, int, int]) -> Image:
+        """The image of a tensor with other sides than its shape says."""
+        height, width, channels = sides
+        image = replace(self.image(index), height=height, width=width, channels=channels)
+        self._images[index] = image
+        return image
+
+    def first(self, operation: AnyOperation) -> Image:
+        """The result of an operation that is needed before that of the operator."""
+        self._ahead.append(operation)
+        return operation.result
+
+
+def _sides(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Height, width and channels of a shape."""
+    if len(shape) > IMAGE_RANK or (len(shape) == IMAGE_RANK and shape[0] != 1):
+        raise StaysError("more than one image")
+    height, width, channels = ((1,) * IMAGE_RANK + shape)[-3:]
+    return height, width, channels
+
+
+def image_of(tensor: NetworkTensor) -> Image:
+    """The image of a tensor.
+
+    Raises:
+        StaysError: it is none.
+    """
+    if tensor.dtype not in (np.dtype(np.uint8), np.dtype(np.int8)):
+        raise StaysError(f"{tensor.dtype} data")
+    if not tensor.quantised or not tensor.scale[0] > 0:
+        raise StaysError("not quantised")
+    if tensor.variable:
+        raise StaysError("a variable")
+    height, width, channels = _sides(tensor.shape)
+    if not height * width * channels:
+        raise StaysError("no elements")
+    signed = tensor.dtype == np.int8
+    return Image(
+        tensor.index,
+        tensor.name,
+        tensor.shape,
+        height,
+        width,
+        channels,
+        tensor.scale[0],
+        int(tensor.zero_point[0]) + (SIGN_OFFSET if signed else 0),
+        signed,
+    )
+
+
+def activation_of(operator: Operator) -> str:
+    """The fused activation."""
+    return str(operator.options.get("fused_activation_function", "NONE"))
+
+
+def stage_of(
+    tensor: NetworkTensor,
+    image: Image,
+    factors: NDArray[np.float32] | np.float32,
+    bias: NDArray[np.int32] | int = 0,
+    activation: str = "NONE",
+) -> OutputStage:
+    """An output stage with the bounds of a tensor and an activation."""
+    low, high = clip_bounds(tensor, activation)
+    return OutputStage(
+        np.atleast_1d(factors).astype(np.float32),
+        np.atleast_1d(np.asarray(bias, np.int32)),
+        low,
+        high,
+        image.zero_point,
+    )
+
+
+def requantising(
+    source: Image, tensor: NetworkTensor, image: Image, activation: str
+) -> OutputStage:
+    """The stage that brings values to the quantisation of a result."""
+    factor = np.ones(1, np.float32)
+    if source.scale != image.scale:
+        factor = conversion_factor(source.scale, tensor)
+    return stage_of(tensor, image, factor, activation=activation)
+
+
+def reach_of(axis: Axis) -> Reach:
+    """A window along an axis."""
+    return Reach(axis.kernel, axis.stride, axis.dilation, axis.before)

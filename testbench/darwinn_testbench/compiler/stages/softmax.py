@@ -1,0 +1,405 @@
+"""A softmax as phases: steps of 16 bits, as programs on the tiles compute it (docs/chip-facts.md).
+
+A vector is on all tiles, so each tile computes all steps for itself, and none has to tell another
+what it found. The greatest value is subtracted from each, the exponentials come from a table, a
+second table makes the reciprocal root of their sum, and its square is multiplied with each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+from darwinn_reference.tflite.softmax import EXPONENTIAL_UNIT, SHARE_FACTOR, SQUARE_LIMIT
+from darwinn_sim.chip import WORD_BYTES
+
+from darwinn_testbench.compiler.assembler import Assembler, Loops, walk
+from darwinn_testbench.compiler.program import ALL_TILES
+from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
+from darwinn_testbench.compiler.stages.operations import FunctionTable, OutputStage, Softmax
+from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
+from darwinn_testbench.compiler.stages.placement import Placement
+from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP, Rows
+from darwinn_testbench.compiler.stages.storage import TILES
+from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
+
+_HIGHEST = 255
+_SIZE = 2
+"""Bytes of a number of 16 bits."""
+_SPREAD_LANES = 8 * GROUP
+_DIAGONAL = (GROUP + 1) * 2
+"""Lanes of 16 bits from one element of the diagonal of 4 x 4 words to the next one."""
+
+_COPY, _ADD, _SUBTRACT, _PAIR, _SPREAD, _ROWS = range(6)
+"""Rows of constant weights, and the first one behind them."""
+
+
+def _weights() -> Rows:
+    """The constant rows, a lane for each word.
+
+    ``_COPY`` takes four bytes as they are. ``_ADD`` and ``_SUBTRACT`` have weights of 1 and -1 for
+    a zero point of 1. ``_PAIR`` adds two numbers of 16 bits in each lane. ``_SPREAD`` brings one to
+    the diagonal.
+    """
+    rows = np.zeros((_ROWS, _SPREAD_LANES, WORD_BYTES), np.uint8)
+    channels = np.arange(GROUP)
+    rows[_COPY, channels, channels] = 1
+    rows[_ADD : _SUBTRACT + 1] = 1
+    rows[_ADD, channels, channels] = 2
+    rows[_SUBTRACT, channels, channels] = 0
+    rows[_PAIR, :GROUP, :2] = 1
+    rows[_SPREAD, channels * _DIAGONAL, 0] = 1
+    return rows.reshape(_ROWS, -1)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Bytes of narrow memory that the steps need: where each of them begins.
+
+    Attributes:
+        groups: words of the vector.
+        tail: the last channels, if they are no whole word.
+        greatest: the greatest of each of four channels, then the greatest of all in four bytes.
+        repeated: that once more for each word of the vector.
+        differences: to the greatest, a byte each.
+        powers: the exponentials, 16 bits each.
+        root: of the sum, and its square, four times each; then the square on a diagonal.
+        end: the first byte behind them.
+    """
+
+    groups: int
+    tail: int
+    greatest: int
+    repeated: int
+    differences: int
+    powers: int
+    root: int
+    square: int
+    spread: int
+    end: int
+
+
+def _places(groups: int, base: int = 0) -> _Places:
+    """Places for a vector of so many words, from byte ``base`` on."""
+    words = groups * GROUP
+    sizes = {
+        "tail": GROUP * GROUP,
+        "greatest": 2 * GROUP,
+        "repeated": words,
+        "differences": words,
+        "powers": words * _SIZE,
+        "root": GROUP * _SIZE,
+        "square": GROUP * _SIZE,
+        "spread": _SPREAD_LANES * _SIZE,
+    }
+    starts = accumulate(sizes.values(), initial=base)
+    return _Places(groups, **dict(zip((*sizes, "end"), starts, strict=True)))
+
+
+def softmax_bytes(operation: Softmax) -> int:
+    """Bytes of narrow memory that a softmax needs for itself."""
+    return _places(operation.source.pitch // GROUP).end
+
+
+def softmax_phases(operation: Softmax, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """The phases of a softmax."""
+    places = _places(operation.source.pitch // GROUP, placement.scratch[operation.number])
+    rows = -(-places.groups // GROUP)
+    row, alone = areas.take(_ROWS + max(rows, GROUP))
+    steps = _Steps(
+        operation,
+        places,
+        placement.copies[operation.source.index].base,
+        placement.copies[operation.result.index].base,
+        row,
+        row + _ROWS,
+    )
+    load = [Piece(ALL_TILES, row, _weights())]
+    cut = operation.source.channels % GROUP
+    for what, emit in (
+        *([("last channels", steps.tail)] if cut else []),
+        ("rows of a maximum", steps.rows),
+        ("maxima of four", steps.maxima),
+        ("row of four", steps.row_of_four),
+        ("maximum", steps.maximum),
+        ("maximum for each word", steps.repeat),
+        ("differences", steps.subtract),
+        ("exponentials", steps.exponentials),
+        ("sum and root", steps.sum),
+        ("row of the root", steps.row_of_root),
+        ("square", steps.multiply),
+        ("diagonal", steps.spread_out),
+        ("rows of the square", steps.rows_of_square),
+        ("shares", steps.shares),
+    ):
+        yield Phase(operation.number, f"softmax: {what}", emit, load, alone=alone)
+        load = []
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps, each as what writes its instructions.
+
+    ``source`` and ``result`` are bytes of narrow memory; from ``row`` of wide memory on are the
+    constant weights, from ``free`` on what the steps put there.
+    """
+
+    operation: Softmax
+    places: _Places
+    source: int
+    result: int
+    row: int
+    free: int
+
+    @property
+    def _last(self) -> int:
+        """Channels in the last word."""
+        return (self.operation.source.channels - 1) % GROUP + 1
+
+    @property
+    def _full_rows(self) -> int:
+        """Rows of four whole words."""
+        return self.operation.source.channels // (GROUP * GROUP)
+
+    @property
+    def _tail_words(self) -> int:
+        return self.places.groups - self._full_rows * GROUP
+
+    # --- the greatest ---------------------------------------------------------------------------
+
+    def tail(self, program: Assembler) -> None:
+        """Copy the last words: behind the last channel there shall be zeros, and so there shall be
+        in the last word of the exponentials, of which these write only what they need."""
+        start = self.source + self._full_rows * GROUP * GROUP
+        stage = AS_IS
+        self._compute(program, stage, start, self.places.tail, blocks=self._tail_words, cut=True)
+        self._compute(program, _plain(0, 0), start, self.places.root - WORD_BYTES, blocks=1)
+
+    def rows(self, program: Assembler) -> None:
+        """Four words become a row: four lanes with four bytes each to compare."""
+        full, tail = self._full_rows, self.source
+        if full:
+            self._pack(program, self.source, [(GROUP, 1), (full, GROUP)], self.free, full)
+        if self._tail_words:
+            cut = self._last < GROUP
+            tail = self.places.tail if cut else self.source + full * GROUP * GROUP
+            self._pack(program, tail, [(self._tail_words, 1)], self.free + full, 1)
+
+    def maxima(self, program: Assembler) -> None:
+        """The greatest of every fourth channel."""
+        self._greatest(program, -(-self.places.groups // GROUP), self.places.greatest)
+
+    def row_of_four(self, program: Assembler) -> None:
+        """All four of them in each of four lanes."""
+        self._pack(program, self.places.greatest, [(GROUP, 0)], self.free, 1, turned=False)
+
+    def maximum(self, program: Assembler) -> None:
+        """The greatest of them, in four bytes."""
+        self._greatest(program, 1, self.places.greatest + GROUP)
+
+    def repeat(self, program: Assembler) -> None:
+        """The same for each word of the vector."""
+        self._compute(
+            program,
+            AS_IS,
+            self.places.greatest + GROUP,
+            self.places.repeated,
+            step=0,
+        )
+
+    # --- the steps of the softmax ---------------------------------------------------------------
+
+    def subtract(self, program: Assembler) -> None:
+        """255 less the difference to the greatest."""
+        self._compute(
+            program,
+            _stage(self.operation.factor, -_HIGHEST, 0, zero_point=_HIGHEST),
+            self.source,
+            self.places.differences,
+            row=_ADD,
+            read=[(2, self.places.repeated - self.source)],
+            weight_zero_point=1,
+            cut=True,
+        )
+
+    def exponentials(self, program: Assembler) -> None:
+        """The exponential of each difference, 65535 times: behind the last one there are zeros."""
+        table, function = table_of("exponential"), FUNCTIONS["exponential"]
+        ends = function.first, function.last
+        self._compute(
+            program,
+            _stage(self.operation.scale, *ends, table=table, wide=True),
+            self.places.differences,
+            self.places.powers,
+            zero_point=_HIGHEST,
+            cut=True,
+        )
+
+    def sum(self, program: Assembler) -> None:
+        """46340 by the root of the sum of all, in four lanes."""
+        table = table_of("inverse root")
+        pairs = -(-self.operation.source.channels // 2)
+        self._compute(
+            program,
+            _stage(EXPONENTIAL_UNIT, -np.inf, np.inf, table=table, wide=True),
+            self.places.powers,
+            self.places.root,
+            row=_PAIR,
+            read=[(pairs, 2 * _SIZE)],
+            row_step=0,
+            blocks=1,
+            wide_values=True,
+        )
+
+    def row_of_root(self, program: Assembler) -> None:
+        """The root in each of four lanes."""
+        self._pack(program, self.places.root, [(GROUP, 0)], self.free, 1, turned=False)
+
+    def multiply(self, program: Assembler) -> None:
+        """The square of the root, in 1 / 32768."""
+        self._compute(
+            program,
+            _stage(EXPONENTIAL_UNIT, 0, SQUARE_LIMIT, wide=True),
+            self.places.root,
+            self.places.square,
+            row=_ROWS,
+            blocks=1,
+            wide_values=True,
+            wide_weights=True,
+        )
+
+    def spread_out(self, program: Assembler) -> None:
+        """The square on the diagonal of 4 x 4 words, and zeros off it."""
+        self._compute(
+            program,
+            _stage(np.float32(1), -np.inf, np.inf, wide=True),
+            self.places.square,
+            self.places.spread,
+            row=_SPREAD,
+            blocks=1,
+            lanes=_SPREAD_LANES,
+            wide_values=True,
+        )
+
+    def rows_of_square(self, program: Assembler) -> None:
+        """A row for each of four channels: the square in its lane."""
+        loops = [(GROUP, 1), (GROUP, GROUP)]
+        self._pack(program, self.places.spread, loops, self.free, GROUP, turned=False)
+
+    def shares(self, program: Assembler) -> None:
+        """Each exponential times the square: 256 times the share."""
+        self._compute(
+            program,
+            _stage(SHARE_FACTOR, 0, _HIGHEST),
+            self.places.powers,
+            self.result,
+            row=_ROWS,
+            read=[(GROUP, _SIZE)],
+            step=GROUP * _SIZE,
+            wide_values=True,
+            wide_weights=True,
+            cut=True,
+        )
+
+    # --- instructions ---------------------------------------------------------------------------
+
+    def _pack(
+        self,
+        program: Assembler,
+        source: int,
+        loops: Loops,
+        row: int,
+        rows: int,
+        *,
+        turned: bool = True,
+    ) -> None:
+        """Words of narrow memory become rows; ``turned``, each four of them by columns."""
+        program.tile(
+            "NarrowToWide",
+            ALL_TILES,
+            walk("NarrowToWide", "narrow_read", source // WORD_BYTES, loops),
+            walk("NarrowToWide", "wide_write", row, [(rows, 1)]),
+            row_loop=1,
+            transpose=int(turned),
+        )
+
+    def _greatest(self, program: Assembler, rows: int, target: int) -> None:
+        stage = AS_IS
+        sums = Sums(stage, 0, 0, rows, 1, GROUP, GROUP, 0, self.free, 0, [(rows, 1)], maximum=True)
+        self._on_all_tiles(program, sums, self.source, target, [])
+
+    def _compute(
+        self,
+        program: Assembler,
+        stage: OutputStage,
+        source: int,
+        target: int,
+        *,
+        row: int = _COPY,
+        read: Sequence[tuple[int, int]] = ((1, 0),),
+        row_step: int = 1,
+        step: int = GROUP,
+        blocks: int = 0,
+        lanes: int = GROUP,
+        zero_point: int = 0,
+        weight_zero_point: int = 0,
+        wide_values: bool = False,
+        wide_weights: bool = False,
+        cut: bool = False,
+    ) -> None:
+        """Sums with weights from row ``row`` of those of the softmax on.
+
+        ``read`` and ``row_step`` are those of a sum; ``step`` is the distance from block to block,
+        ``cut`` whether the last one ends with the last channel.
+        """
+        (taps, _), *_ = read
+        sums = Sums(
+            stage,
+            zero_point,
+            weight_zero_point,
+            taps,
+            blocks or self.places.groups,
+            lanes,
+            self._last if cut else lanes,
+            step,
+            self.row + row,
+            0,
+            [(taps, row_step)],
+            wide_weights=wide_weights,
+            wide_values=wide_values,
+        )
+        self._on_all_tiles(program, sums, source, target, read)
+
+    @staticmethod
+    def _on_all_tiles(
+        program: Assembler, sums: Sums, source: int, target: int, read: Loops
+    ) -> None:
+        part = Part(source, target, 1, 1, read, (0, 0), (0, 0))
+        compute(program, sums, dict.fromkeys(TILES, part))
+
+
+def _plain(low: float, high: float) -> OutputStage:
+    """Bytes as they are."""
+    return _stage(np.float32(1), low, high)
+
+
+def _stage(
+    factor: np.float32,
+    low: float,
+    high: float,
+    *,
+    zero_point: int = 0,
+    table: FunctionTable | None = None,
+    wide: bool = False,
+) -> OutputStage:
+    return OutputStage(
+        np.array([factor], np.float32),
+        np.zeros(1, np.int32),
+        np.float32(low),
+        np.float32(high),
+        zero_point,
+        table,
+        wide,
+    )
