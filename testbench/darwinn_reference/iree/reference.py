@@ -42,7 +42,7 @@ from darwinn_reference.iree.seeing import (
     shown_import,
     touched_parts,
 )
-from darwinn_reference.iree.tensors import array_of, view_of
+from darwinn_reference.iree.tensors import array_of, bits_of, float_of, view_of
 from darwinn_reference.iree.vmvx import VMVX
 from darwinn_reference.observation import INPUT, OUTPUT, Observer
 from darwinn_reference.protocol import Datum, Intermediate, Output, Tap
@@ -379,6 +379,8 @@ def _number(letter: str, declared: DeclaredPort, datum: Datum) -> Any:
         raise ExecutionError(f"{name} takes a number, not {_what(datum)}")
     if letter in "fF":
         return float(array)
+    if _is_half(letter, declared):
+        return bits_of(array, declared.spelling)
     if array.dtype.kind == "f":
         raise ExecutionError(f"{name} takes an integer, not {_what(datum)}")
     bits = _SCALAR_BITS[letter]
@@ -386,6 +388,12 @@ def _number(letter: str, declared: DeclaredPort, datum: Datum) -> Any:
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise ExecutionError(f"{name} takes {bits} bits, which {value} does not fit")
     return value - ((value >> (bits - 1)) << bits) if value >= 1 << (bits - 1) else value
+
+
+def _is_half(letter: str, declared: DeclaredPort) -> bool:
+    """Whether a number is a float in an integer's register, as those of 16 bits are."""
+    dtype = declared.port.dtype
+    return letter in _SCALAR_BITS and dtype is not None and dtype.kind == "f"
 
 
 def _tensor(letter: str, declared: DeclaredPort, datum: Datum) -> BufferView | None:
@@ -425,6 +433,8 @@ def _what(datum: Datum) -> str:
 def _datum(letter: str, declared: DeclaredPort, value: Any) -> Datum:
     """A result as an array; numbers become arrays without dimensions."""
     if letter != "r":
+        if _is_half(letter, declared):
+            return float_of(value, declared.spelling)
         return np.array(value, NUMBERS[letter])
     if value is None:
         return None
