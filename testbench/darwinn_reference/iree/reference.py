@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from darwinn_formats.errors import ExecutionError
 from darwinn_formats.files import Source
-from darwinn_formats.iree import Function, Module, VmfbFile, load, read_elf
+from darwinn_formats.iree import (
+    Function,
+    Module,
+    ParameterFile,
+    VmfbFile,
+    load,
+    load_parameters,
+    read_elf,
+)
 from darwinn_formats.iree.elf import Elf
 
 from darwinn_reference.errors import Unsupported
@@ -24,6 +32,7 @@ from darwinn_reference.iree.hal import (
     EXECUTABLE_FORMAT,
     HAL,
     HAL_INLINE,
+    HAL_LOADER,
     BufferView,
 )
 from darwinn_reference.iree.imports import Handler, expect, merged
@@ -31,6 +40,8 @@ from darwinn_reference.iree.interface import NUMBERS, Interface
 from darwinn_reference.iree.machine import Machine
 from darwinn_reference.iree.memory import Buffer, VmList, allocate
 from darwinn_reference.iree.natives import Native, native_imports
+from darwinn_reference.iree.parameter_store import ParameterStore
+from darwinn_reference.iree.parameters import PARAMETERS
 from darwinn_reference.iree.seeing import (
     STORED_DTYPES,
     Sites,
@@ -44,13 +55,16 @@ from darwinn_reference.iree.seeing import (
 )
 from darwinn_reference.iree.tensors import array_of, bits_of, float_of, view_of
 from darwinn_reference.iree.vmvx import VMVX
+from darwinn_reference.iree.vmvx_packing import PACKING
 from darwinn_reference.observation import INPUT, OUTPUT, Observer
 from darwinn_reference.protocol import Datum, Intermediate, Output, Tap
 
-IMPORTS: Mapping[tuple[str, str], Handler] = merged((HAL, HAL_INLINE, VMVX))
+IMPORTS: Mapping[tuple[str, str], Handler] = merged(
+    (HAL, HAL_INLINE, HAL_LOADER, PARAMETERS, VMVX, PACKING)
+)
 """All functions that a module can import, by name and calling convention."""
 
-DISPATCH_IMPORTS: Mapping[tuple[str, str], Handler] = merged((VMVX,))
+DISPATCH_IMPORTS: Mapping[tuple[str, str], Handler] = merged((VMVX, PACKING))
 """What executables may import: kernels, but not the device that runs them."""
 
 INITIALIZER = "__init"
@@ -75,17 +89,20 @@ class IreeReference(Interface):
         program: VmfbFile | Source,
         *,
         natives: Mapping[str, Native] | None = None,
+        parameters: Sequence[ParameterFile | Source] = (),
         compiled: bool = True,
     ) -> None:
         """Make a reference of a loaded file, or load it.
 
         ``natives``: functions for what the module imports, by full name (``module.function``).
 
+        ``parameters``: files of the values that the module loads by name (.irpa).
+
         ``compiled``: functions with loops become machine code, which gives what the interpreter
         gives, only sooner.
 
         Raises:
-            FormatError: the file cannot be loaded.
+            FormatError: a file cannot be loaded, or a parameter is in none.
             Unsupported: it needs imports, operations or executables that are not there.
             ExecutionError: its initializer fails.
         """
@@ -93,7 +110,11 @@ class IreeReference(Interface):
         super().__init__(file.module)
         _check_operations(file)
         _check_executables(file.module)
-        self._host = _Host(self.module, compiled=compiled)
+        files = [
+            entry if isinstance(entry, ParameterFile) else load_parameters(entry)
+            for entry in parameters
+        ]
+        self._host = _Host(self.module, ParameterStore(files), compiled=compiled)
         natively = native_imports(self.module, natives or {})
         seen = {**DISPATCH_IMPORTS, **natively}
         shown = {key: shown_import(key[0], handler) for key, handler in seen.items()}
@@ -138,6 +159,7 @@ class IreeReference(Interface):
 
     def reset(self) -> None:
         """Put the globals back to what they were after loading."""
+        self._host.parameters.reset()
         self._machine = self._host.machine(self.module, self._imports)
         initializer = self.module.exports.get(INITIALIZER)
         if initializer is not None:
@@ -164,8 +186,9 @@ class IreeReference(Interface):
 class _Host:
     """What imports need: executables of the module, and the tap of the current call."""
 
-    def __init__(self, module: Module, *, compiled: bool) -> None:
+    def __init__(self, module: Module, parameters: ParameterStore, *, compiled: bool) -> None:
         self.module = module
+        self.parameters = parameters
         self.compiled = compiled
         self.tap: Tap | None = None
         self.step = 0

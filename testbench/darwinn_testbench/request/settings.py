@@ -76,8 +76,8 @@ FurtherFiles = Annotated[
     Sequence[Source],
     Setting(
         "--with --data FILE",
-        f"--with: {_WITH[0].lower()}{_WITH[1:]}. --data: external data (.ptd) of an ExecuTorch "
-        "program.",
+        f"--with: {_WITH[0].lower()}{_WITH[1:]}. --data: data of a program: .ptd of "
+        "ExecuTorch, .irpa of IREE.",
         plain=Sequence[str],
         use=Use.FILE,
         key="with",
@@ -87,7 +87,7 @@ DataFiles = Annotated[
     Sequence[Source],
     Setting(
         "--data FILE",
-        "External data (.ptd) of an ExecuTorch program.",
+        "Data of a program: .ptd of ExecuTorch, .irpa of IREE.",
         plain=Sequence[str],
         scope=Scope.PROGRAM,
         use=Use.FILE,
