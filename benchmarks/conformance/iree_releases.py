@@ -15,8 +15,6 @@ be installed.
 from __future__ import annotations
 
 import argparse
-import os
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -40,25 +38,6 @@ EQUAL, DIFFERENT, REFUSED = "equal", "different", "refused here"
 UNMADE, THEIRS = "not made", "refused by the original"
 SHARE = 0.9
 _SECONDS = 120
-
-_RUNTIME = """
-import pickle, sys
-import numpy
-import iree.runtime as rt
-path, calls, target = sys.argv[1:]
-data, inputs = open(path, "rb").read(), pickle.load(open(calls, "rb"))
-context = rt.SystemContext(config=rt.Config("local-sync"))
-load = getattr(rt.VmModule, "copy_buffer", None) or rt.VmModule.from_flatbuffer
-module = load(context.instance, data)
-context.add_vm_module(module)
-found = []
-for call in inputs:
-    given = context.modules[module.name]["main"](*call)
-    given = given if isinstance(given, (list, tuple)) else [given]
-    # An array may be a view of memory that the next call uses again.
-    found.append([numpy.array(each.to_host()) for each in given])
-pickle.dump(found, open(target, "wb"))
-"""
 
 
 @dataclass
@@ -94,7 +73,7 @@ def _compiler(release: Path) -> Path:
     return next(release.rglob("_mlir_libs/iree-compile"))
 
 
-def _run(command: Sequence[str | Path], **environment: str) -> str:
+def _run(command: Sequence[str | Path]) -> str:
     """Why a command failed; an empty text if it did not."""
     try:
         done = subprocess.run(
@@ -104,7 +83,6 @@ def _run(command: Sequence[str | Path], **environment: str) -> str:
             text=True,
             errors="replace",
             timeout=_SECONDS,
-            env=os.environ | environment,
         )
     except subprocess.TimeoutExpired:
         return f"not done after {_SECONDS} s"
@@ -112,14 +90,18 @@ def _run(command: Sequence[str | Path], **environment: str) -> str:
     return f"exit code {done.returncode}: {lines[0]}" if done.returncode else ""
 
 
-def _theirs(release: Path, module: Path, calls: Sequence[Any]) -> list[list[Any]] | str:
-    """Outputs of the release's own runtime for each call, or why there are none."""
-    given, found = module.with_suffix(".calls"), module.with_suffix(".found")
-    given.write_bytes(pickle.dumps(calls))
-    script: list[str | Path] = [sys.executable, "-c", _RUNTIME, module, given, found]
-    failure = _run(script, PYTHONPATH=str(release))
-    # What is read here was written by the script above.
-    return failure or list(pickle.loads(found.read_bytes()))
+def _theirs(release: Path, module: Path, call: Sequence[Any], outputs: int) -> list[Any] | str:
+    """Outputs of a call in the release's own runtime, whose state is new, or why there are none."""
+    tool = next((path for path in release.rglob("iree-run-module") if "iree" in path.parts), None)
+    if tool is None:
+        return "the release has no runtime"
+    command: list[str | Path] = [tool, f"--module={module}", "--function=main", "--device=local-sync"]
+    for number, array in enumerate(call):
+        np.save(module.with_suffix(f".{number}.npy"), array)
+        command.append(f"--input=@{module.with_suffix(f'.{number}.npy')}")
+    results = [module.with_suffix(f".result{number}.npy") for number in range(outputs)]
+    failure = _run([*command, *(f"--output=@{path}" for path in results)])
+    return failure or [np.load(path) for path in results]
 
 
 def _examine(release: Path, text: str, inputs: Sequence[Input], folder: Path) -> tuple[str, str]:
@@ -130,16 +112,16 @@ def _examine(release: Path, text: str, inputs: Sequence[Input], folder: Path) ->
         return UNMADE, failure
     random = np.random.default_rng(0)
     calls = [[drawn(random, *entry) for entry in inputs] for _ in range(CALLS)]
-    theirs = _theirs(release, module, calls)
-    try:
-        reference = IreeReference(module)
-        ours = [[np.asarray(each.data) for each in reference.run(call)] for call in calls]
-    except (Unsupported, ExecutionError, FormatError) as error:
-        return REFUSED, str(error).replace(f"{module}: ", "")
-    if isinstance(theirs, str):
-        return THEIRS, theirs
-    for left, right in zip(ours, theirs, strict=True):
-        for mine, other in zip(left, right, strict=True):
+    for call in calls:
+        try:
+            reference = IreeReference(module)
+            ours = [np.asarray(each.data) for each in reference.run(call)]
+        except (Unsupported, ExecutionError, FormatError) as error:
+            return REFUSED, str(error).replace(f"{module}: ", "")
+        theirs = _theirs(release, module, call, len(ours))
+        if isinstance(theirs, str):
+            return THEIRS, theirs
+        for mine, other in zip(ours, theirs, strict=True):
             policy = "float32-reassociated" if other.dtype.kind == "f" else "exact"
             verdict = compare(mine, other.astype(mine.dtype), NAMED[policy])
             if not verdict.passed:

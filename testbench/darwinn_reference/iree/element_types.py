@@ -64,6 +64,16 @@ def element_type_of(dtype: np.dtype[Any], spelling: str = "") -> int:
     return classes[dtype.kind] << 24 | bits
 
 
+def spelling_of(element_type: int) -> str:
+    """An element type as the source spells it; an empty text if it has no such spelling."""
+    kind, bits = element_type >> 24, element_type & 0xFF
+    if element_type == BFLOAT16:
+        return _BFLOAT16_SPELLED
+    if kind == _BOOLEAN:
+        return "i1"
+    return next((f"{letters}{bits}" for letters, found in _SPELLED.items() if found == kind), "")
+
+
 def spelled_dtype(spelling: str) -> np.dtype[Any] | None:
     """NumPy type of a type as the source spells it (``i8``, ``f32``), None if NumPy has none."""
     letters = spelling.rstrip("0123456789")

@@ -45,7 +45,7 @@ def _functions(file: Loaded) -> Iterator[FunctionFigures]:
     if isinstance(file, iree.ParameterFile):
         return
     for name, function in file.module.exports.items():
-        signature = signature_of(function)
+        signature = signature_of(file.module, function)
         inputs, outputs = (
             tuple(declared.port for _, declared in side)
             for side in (signature.arguments, signature.results)
