@@ -14,6 +14,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
 from darwinn_formats.limits import refuse_size
 from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Steps
 
 from darwinn_testbench.chip.array_files import StoredArray, stored_array, stored_arrays
 from darwinn_testbench.chip.images import IMAGE_MIDDLE, IMAGE_SUFFIXES, open_image, picture_shape
@@ -49,7 +50,8 @@ class TensorPort:
 
     ``scale`` 0 means that the tensor is not quantised. The real value of an element q is
     ``scale * (q - zero_point)``. ``limits`` are the least and greatest value that a floating point
-    tensor is drawn from, where they are known.
+    tensor is drawn from, where they are known. One that a program quantises first is drawn from the
+    values that this leaves, ``steps``.
     """
 
     name: str
@@ -58,6 +60,7 @@ class TensorPort:
     scale: float = 0.0
     zero_point: int = 0
     limits: tuple[float, float] | None = None
+    steps: Steps | None = None
 
     @property
     def elements(self) -> int:
@@ -190,6 +193,11 @@ class DrawnSets(Sequence[dict[str, AnyArray]]):
 
 
 def _drawn(port: TensorPort, kind: InputKind, generator: np.random.Generator) -> AnyArray:
+    steps = port.steps
+    if steps is not None:
+        drawn = draw(kind, port.shape, steps.dtype, generator, zero_point=steps.zero_point)
+        real = (drawn.astype(np.float64) - steps.zero_point) * steps.scale
+        return np.asarray(real.astype(port.dtype))
     return draw(
         kind, port.shape, port.dtype, generator, zero_point=port.zero_point, limits=port.limits
     )

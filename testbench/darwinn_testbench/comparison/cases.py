@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from darwinn_formats import executorch
-from darwinn_reference.protocol import Output
+from darwinn_reference.protocol import Output, Port
 
 from darwinn_testbench.chip.inputs import (
     Origin,
@@ -54,11 +54,12 @@ class Cases:
             yield call if isinstance(call, Case) else Case(call, self.function, origin=origin)
 
 
-def cases_of(asked: Asked, left: Side) -> Cases:
+def cases_of(asked: Asked, left: Side, right: Side | None = None) -> Cases:
     """The calls to be made: stored ones (those of ``function``, if it is given), or of inputs.
 
     Stored outputs without inputs are those of the given inputs, or of the drawn ones of ``seed``,
     as ``darwinn run`` takes them: of one set, unless ``runs`` or ``inputs_kind`` says otherwise.
+    For inputs whose type the left side does not say, the type of the right side's is drawn.
 
     Raises:
         InputError: data that does not fit.
@@ -72,7 +73,10 @@ def cases_of(asked: Asked, left: Side) -> Cases:
         if asked.inputs is None and left.device is not None:
             # Its own ports know from which range floats are drawn, as of `darwinn run`.
             return random_inputs(left.device.segment.ports, asked.seed, runs, kinds)
-        ports = left.inputs(function)
+        ports: Sequence[Port] = left.inputs(function)
+        if right is not None and asked.inputs is None:
+            known = function if function in right.program.functions else None
+            ports = borrowed(ports, right.inputs(known))
         return choose_values(asked.inputs, ports, seed=asked.seed, runs=runs, inputs_kind=kinds)
 
     if expected is None:
@@ -98,6 +102,25 @@ def cases_of(asked: Asked, left: Side) -> Cases:
         ],
         drawn=asked.inputs is None,
     )
+
+
+def borrowed(ports: Sequence[Port], others: Sequence[Port]) -> list[Port]:
+    """Ports, those without a type with that of the other side's at their place: the integers of one
+    that is quantised.
+    """
+    if len(ports) != len(others):
+        return list(ports)
+    return [
+        replace(_integer_port(other), name=port.name) if port.dtype is None else port
+        for port, other in zip(ports, others, strict=True)
+    ]
+
+
+def _integer_port(port: Port) -> Port:
+    if port.steps is None:
+        return port
+    steps = port.steps
+    return Port(port.name, steps.dtype, port.shape, steps.scale, steps.zero_point)
 
 
 def _bundled(asked: Asked) -> list[StoredCall]:

@@ -270,7 +270,8 @@ def _reading_port(port: Port) -> TensorPort:
     """The port for what reads files: with a size and a type where they are open."""
     shape = tuple(_OPEN_SIZE if size is None else size for size in port.shape or ())
     dtype = np.dtype(np.uint8) if port.dtype is None else port.dtype
-    return TensorPort(port.name, shape, dtype, port.scale or 0.0, port.zero_point or 0)
+    known = port.scale or 0.0, port.zero_point or 0
+    return TensorPort(port.name, shape, dtype, *known, steps=port.steps)
 
 
 def _given_port(port: Port, arrays: Mapping[str, Given]) -> TensorPort:
