@@ -34,6 +34,11 @@ def is_executorch_data(data: Buffer) -> bool:
     return has_identifier(data, EXECUTORCH_DATA)
 
 
+def is_executorch_bundle(data: Buffer) -> bool:
+    """Whether the content is that of a bundled program (.bpte), of whatever version."""
+    return has_identifier(data, EXECUTORCH_BUNDLE)
+
+
 def is_iree(data: Buffer) -> bool:
     """Whether the content starts as an IREE module does, alone or as a zip archive."""
     try:

@@ -39,7 +39,9 @@ class Port:
     ``shape`` has None where the size is not fixed, and is None as a whole, like ``dtype``, where
     the program does not say what it is. ``scale`` and ``zero_point`` are those of a quantised
     value where the program says so: ``real = scale * (stored - zero_point)``. ``steps`` are
-    those of floating point values that the program quantises first, or dequantises last.
+    those of floating point values that the program quantises first, or dequantises last. ``bounds``
+    are the greatest sizes where the program leaves sizes open and bounds them; ``limit`` is the
+    size of what an integer indexes.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Port:
     scale: float | None = None
     zero_point: int | None = None
     steps: Steps | None = None
+    bounds: tuple[int, ...] | None = None
+    limit: int | None = None
 
     def __str__(self) -> str:
         """The port for messages: ``input0 (int8 1x?x4)``."""

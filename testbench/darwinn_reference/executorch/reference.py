@@ -12,6 +12,7 @@ from darwinn_formats.files import Source
 
 from darwinn_reference.errors import Unsupported
 from darwinn_reference.executorch import xnnpack
+from darwinn_reference.executorch.indexing import index_limit
 from darwinn_reference.executorch.interpreter import Backend, Method, refuse_missing
 from darwinn_reference.executorch.looking import port_name
 from darwinn_reference.observation import Observer
@@ -138,7 +139,10 @@ def _port(plan: schema.ExecutionPlan, index: int, fallback: str) -> Port:
     shape = tuple(size if is_static else None for size in value.sizes)
     scale, zero_point = _quantisation(plan, index)
     steps = _steps(plan, index) if dtype is not None and dtype.kind == "f" else None
-    return Port(port_name(plan, index, fallback), dtype, shape, scale, zero_point, steps)
+    limit = index_limit(plan, index) if dtype is not None and dtype.kind in "iu" else None
+    bounds = None if is_static else tuple(value.sizes)
+    name = port_name(plan, index, fallback)
+    return Port(name, dtype, shape, scale, zero_point, steps, bounds, limit)
 
 
 _RESULT = -1

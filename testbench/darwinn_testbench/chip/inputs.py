@@ -50,8 +50,8 @@ class TensorPort:
 
     ``scale`` 0 means that the tensor is not quantised. The real value of an element q is
     ``scale * (q - zero_point)``. ``limits`` are the least and greatest value that a floating point
-    tensor is drawn from, where they are known. One that a program quantises first is drawn from the
-    values that this leaves, ``steps``.
+    tensor, or an integer that indexes something, is drawn from, where they are known. One that a
+    program quantises first is drawn from the values that this leaves, ``steps``.
     """
 
     name: str
@@ -165,13 +165,15 @@ class DrawnSets(Sequence[dict[str, AnyArray]]):
     """``runs`` sets of drawn tensors, each made anew whenever it is asked for.
 
     A set depends on its seed and kind alone: that of run K is ``seed + K * SEED_STEP``, so that it
-    is also the first set of that seed, whatever the number of runs.
+    is also the first set of that seed, whatever the number of runs. Every second set has the
+    sizes of ``smaller``, if there are any.
     """
 
     ports: tuple[TensorPort, ...]
     seed: int
     runs: int
     kinds: tuple[InputKind, ...] = tuple(InputKind)
+    smaller: tuple[TensorPort, ...] = ()
 
     def __len__(self) -> int:
         return self.runs
@@ -183,9 +185,11 @@ class DrawnSets(Sequence[dict[str, AnyArray]]):
     def __getitem__(self, index: int | slice) -> dict[str, AnyArray] | list[dict[str, AnyArray]]:
         if isinstance(index, slice):
             return [self[number] for number in range(self.runs)[index]]
-        origin = self.origin(range(self.runs)[index])
+        number = range(self.runs)[index]
+        origin = self.origin(number)
         generator = np.random.default_rng(origin.seed)
-        return {port.name: _drawn(port, origin.kind, generator) for port in self.ports}
+        ports = self.smaller if self.smaller and number % 2 else self.ports
+        return {port.name: _drawn(port, origin.kind, generator) for port in ports}
 
     def origin(self, run: int) -> Origin:
         """What the set of a run is drawn from."""

@@ -401,8 +401,8 @@ class _Search:
         return given, at
 
     def _alone(self, at: _Run) -> list[tuple[int, int]]:
-        """Values of the reference and of the program, each the only unpaired one of its kind between
-        two pairs.
+        """Values of the reference and of the program, each the only unpaired one of its kind
+        between two pairs.
         """
         ends = sorted((index, own) for own, index in at.pairs.items())
         gaps = zip([(-1, -1), *ends], [*ends, (len(self.theirs), 1 << 62)], strict=True)

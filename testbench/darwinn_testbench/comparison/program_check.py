@@ -338,7 +338,8 @@ class ProgramCheck(Check):
 
     def _drawn_sizes(self) -> list[str]:
         drawn = self.cases.drawn and self.left.device is None
-        return drawn_sizes(self.left.inputs(self.asked.function)) if drawn else []
+        ports = self.left.inputs(self.asked.function)
+        return drawn_sizes(ports, self.cases.smaller) if drawn else []
 
     def _verdict(self) -> Verdict | None:
         if not self.rows:

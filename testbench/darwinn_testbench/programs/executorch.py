@@ -26,7 +26,7 @@ def _load(
 ) -> executorch.ProgramFile | executorch.DataFile:
     if is_executorch_data(head_of(source)):
         return executorch.load_data(source)
-    return executorch.load(source, external=data)
+    return executorch.load(source, external=data, incomplete=True)
 
 
 def _describe(file: executorch.ProgramFile | executorch.DataFile) -> dict[str, Any]:

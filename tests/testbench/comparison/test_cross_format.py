@@ -295,7 +295,7 @@ def test_all_pairs_of_formats_agree_by_their_own_policy_both_ways(
         localise=True,
         runs=2,
         hazards=None if file in FORMATS else False,
-        proof=False if file.startswith("_") and reference == ".tflite" else None,
+        proof=file in FORMATS,
     )
     assert not report.verdict.failed, report.message
     assert not report.figures["divergences"]
