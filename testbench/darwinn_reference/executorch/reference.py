@@ -15,6 +15,7 @@ from darwinn_reference.executorch import xnnpack
 from darwinn_reference.executorch.indexing import index_limit
 from darwinn_reference.executorch.interpreter import Backend, Method, refuse_missing
 from darwinn_reference.executorch.looking import port_name
+from darwinn_reference.executorch.natives import Native
 from darwinn_reference.observation import Observer
 from darwinn_reference.protocol import Datum, Output, Port, Steps, Tap
 
@@ -67,7 +68,10 @@ class Interface:
 class ExecutorchReference(Interface):
     """A program on the CPU (see ``protocol.Reference``). ``methods`` restricts what is loaded.
 
-    Every method has values and memory of its own, as in the original runtime.
+    Every method has values and memory of its own, as in the original runtime. With
+    ``placeholders`` operators and delegates that are missing write zeros: a call then shows the
+    operators, and its results mean nothing. ``natives`` are Python functions: operators by their
+    full names, delegates by their ids.
 
     Raises:
         FormatError: the file is no valid program.
@@ -84,18 +88,27 @@ class ExecutorchReference(Interface):
         *,
         methods: Sequence[str] | None = None,
         backends: Mapping[str, Backend] | None = None,
+        placeholders: bool = False,
+        natives: Mapping[str, Native] | None = None,
     ) -> None:
         super().__init__(program if isinstance(program, ProgramFile) else executorch.load(program))
         wanted = self.functions if methods is None else methods
         plans = [self.file.method(self.name_of(name)) for name in wanted]
         available = {**BACKENDS, **(backends or {})}
-        refuse_missing(plans)
-        foreign = [
-            entry.id for plan in plans for entry in plan.delegates if entry.id not in available
-        ]
-        if foreign:
-            raise Unsupported("delegates", foreign)
-        self.methods = {plan.name: Method(self.file, plan, available) for plan in plans}
+        if not placeholders:
+            refuse_missing(plans, natives or ())
+            known = {*available, *(natives or ())}
+            foreign = [
+                entry.id for plan in plans for entry in plan.delegates if entry.id not in known
+            ]
+            if foreign:
+                raise Unsupported("delegates", foreign)
+        self.methods = {
+            plan.name: Method(
+                self.file, plan, available, placeholders=placeholders, natives=natives
+            )
+            for plan in plans
+        }
         self.functions = tuple(self.methods)
 
     def run(

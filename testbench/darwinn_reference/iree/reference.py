@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import product
 from typing import Any
@@ -35,6 +36,7 @@ from darwinn_reference.iree.hal import (
     HAL_LOADER,
     BufferView,
 )
+from darwinn_reference.iree.hal.objects import Executable
 from darwinn_reference.iree.imports import Handler, expect, merged
 from darwinn_reference.iree.interface import NUMBERS, Interface
 from darwinn_reference.iree.machine import Machine
@@ -91,6 +93,7 @@ class IreeReference(Interface):
         natives: Mapping[str, Native] | None = None,
         parameters: Sequence[ParameterFile | Source] = (),
         compiled: bool = True,
+        placeholders: bool = False,
     ) -> None:
         """Make a reference of a loaded file, or load it.
 
@@ -101,6 +104,9 @@ class IreeReference(Interface):
         ``compiled``: functions with loops become machine code, which gives what the interpreter
         gives, only sooner.
 
+        ``placeholders``: executables of machine code are created and do nothing when they are
+        dispatched: a call then shows its dispatches, and its results mean nothing.
+
         Raises:
             FormatError: a file cannot be loaded, or a parameter is in none.
             Unsupported: it needs imports, operations or executables that are not there.
@@ -109,12 +115,14 @@ class IreeReference(Interface):
         file = program if isinstance(program, VmfbFile) else load(program)
         super().__init__(file.module)
         _check_operations(file)
-        _check_executables(file.module)
+        if not placeholders:
+            _check_executables(file.module)
         files = [
             entry if isinstance(entry, ParameterFile) else load_parameters(entry)
             for entry in parameters
         ]
         self._host = _Host(self.module, ParameterStore(files), compiled=compiled)
+        self._host.placeholders = placeholders
         natively = native_imports(self.module, natives or {})
         seen = {**DISPATCH_IMPORTS, **natively}
         shown = {key: shown_import(key[0], handler) for key, handler in seen.items()}
@@ -189,6 +197,7 @@ class _Host:
     def __init__(self, module: Module, parameters: ParameterStore, *, compiled: bool) -> None:
         self.module = module
         self.parameters = parameters
+        self.placeholders = False
         self.compiled = compiled
         self.tap: Tap | None = None
         self.step = 0
@@ -230,8 +239,13 @@ class _Host:
             self.show("buffer", "hal_inline.buffer.allocate", buffer)
         self.inline.clear()
 
-    def create_executable(self, format_name: str, data: Buffer, constants: Any) -> _VmvxExecutable:
+    def takes(self, format_name: str) -> bool:
+        return self.placeholders or fnmatchcase(EXECUTABLE_FORMAT, format_name)
+
+    def create_executable(self, format_name: str, data: Buffer, constants: Any) -> Executable:
         nested = None if data.segment is None else self.module.nested.get(data.segment)
+        if nested is None and self.placeholders:
+            return _Placeholder(self)
         if format_name != EXECUTABLE_FORMAT or nested is None:
             raise Unsupported("executables", [_format_text(format_name, data)])
         if constants is not None and len(expect(constants, Buffer, "the constants")):
@@ -354,6 +368,38 @@ class _VmvxExecutable:
                 if stores and place not in shown:
                     shown.add(place)
                     self.host.show(f"{function.name}.{index}", function.name, part, location)
+
+
+class _Placeholder:
+    """An executable that is not executed. What its entry points write is not known: the last buffer
+    is taken for it, as compilers order them.
+    """
+
+    def __init__(self, host: _Host) -> None:
+        self.host = host
+        self.names: list[str] = []
+
+    def lookup(self, name: str) -> int:
+        if name not in self.names:
+            self.names.append(name)
+        return self.names.index(name)
+
+    def dispatch(
+        self,
+        entry: int,
+        workgroups: tuple[int, int, int],
+        constants: Sequence[int],
+        bindings: Sequence[memoryview],
+    ) -> None:
+        observer = self.host.observer
+        if observer is None:
+            return
+        known = 0 <= entry < len(self.names)
+        name = self.names[entry] if known else f"entry point {entry}"
+        observer.begin(self.host.sites.operator(name, operation_of(name), str))
+        places = [memory_place(binding) for binding in bindings]
+        writes = places[-1:]
+        observer.end(lambda: ([*places[:-1], *self.host.sites.taken(writes)], writes))
 
 
 def _check_operations(file: VmfbFile) -> None:

@@ -73,6 +73,11 @@ def _open(source: Source, opening: Opening, data: Sequence[Source] = ()) -> Refe
         raise
 
 
+def _sketch(source: Source, opening: Opening, data: Sequence[Source] = ()) -> Reference:
+    parameters = data or _beside(source)
+    return IreeReference(source, natives=opening.natives, parameters=parameters, placeholders=True)
+
+
 def _beside(source: Source) -> Sequence[Source]:
     """The parameters that lie beside a module, in a file of its name."""
     if isinstance(source, bytes):
@@ -82,7 +87,12 @@ def _beside(source: Source) -> Sequence[Source]:
 
 
 def _with_data(data: Sequence[Source]) -> Handler[Loaded]:
-    return replace(HANDLER, open=partial(_open, data=data), original=_original_with_data)
+    return replace(
+        HANDLER,
+        open=partial(_open, data=data),
+        original=_original_with_data,
+        sketch=partial(_sketch, data=data),
+    )
 
 
 def _original_with_data(source: Source) -> Reference:
@@ -98,4 +108,5 @@ HANDLER = Handler(
     with_data=_with_data,
     original=OriginalIree,
     missing=why_not,
+    sketch=_sketch,
 )

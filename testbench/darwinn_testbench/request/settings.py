@@ -300,8 +300,9 @@ Natives = Annotated[
     GivenNatives | str | None,
     Setting(
         "--natives MODULE",
-        "Python module, or .py file, whose mapping NATIVES has the native functions of a BEF "
-        "file, or the imports of an IREE module, by name. The module is executed.",
+        "Python module, or .py file, whose mapping NATIVES has, by name, the native "
+        "functions of a BEF file, the imports of an IREE module, or operators and delegates of an "
+        "ExecuTorch program. The module is executed.",
         plain=str | None,
         scope=Scope.PROGRAM,
         use=Use.MODULE,

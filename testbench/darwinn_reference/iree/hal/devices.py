@@ -8,20 +8,23 @@ from typing import Any
 
 from darwinn_formats.errors import ExecutionError
 
-from darwinn_reference.iree.hal.objects import HAL, HAL_INLINE, Device, Opaque, text_of
+from darwinn_reference.iree.hal.objects import HAL, HAL_INLINE, Device, Host, Opaque, text_of
 
 EXECUTABLE_FORMAT = "vmvx-bytecode-fb"
 """The one format of executables that can be run."""
 DEVICE_IDENTIFIER = "local"
 
 _DEVICE = Device("device")
-_QUERIES = {"hal.device.id": DEVICE_IDENTIFIER, "hal.executable.format": EXECUTABLE_FORMAT}
+_FORMATS = "hal.executable.format"
+_QUERIES = {"hal.device.id": DEVICE_IDENTIFIER}
 
 
-def _query(category: Any, key: Any) -> tuple[int, int]:
-    value = _QUERIES.get(text_of(category))
-    supported = int(value is not None and fnmatch.fnmatchcase(value, text_of(key)))
-    return supported, supported
+def _query(host: Host, category: Any, key: Any) -> tuple[int, int]:
+    asked, wanted = text_of(category), text_of(key)
+    value = _QUERIES.get(asked)
+    supported = value is not None and fnmatch.fnmatchcase(value, wanted)
+    found = int(host.takes(wanted) if asked == _FORMATS else supported)
+    return found, found
 
 
 def _first(choices: Sequence[tuple[Any, int]]) -> tuple[Any, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from darwinn_reference.iree.hal.devices import EXECUTABLE_FORMAT
 from darwinn_reference.iree.hal.executables import executable_of
 from darwinn_reference.iree.hal.objects import Executable, Host, source_of, text_of
 from darwinn_reference.iree.imports import ImportTable
@@ -39,7 +38,7 @@ def _dispatch(
 HAL_LOADER.add_all(
     {
         "executable.query_support 0r_i format_name": (
-            lambda format_name: int(text_of(format_name) == EXECUTABLE_FORMAT)
+            lambda host, format_name: int(host.takes(text_of(format_name)))
         ),
         "executable.lookup.function 0rr_I executable name": (
             lambda executable, name: executable_of(executable).lookup(text_of(name))

@@ -106,6 +106,10 @@ class Host(Protocol):
         """Values of files that the program may load."""
         ...
 
+    def takes(self, format_name: str) -> bool:
+        """Whether executables of a format can be created."""
+        ...
+
     def look(self) -> None:
         """ExecutionError if the call has taken more time or memory than it may."""
         ...
