@@ -98,6 +98,8 @@ class ProgramCall:
         return self.program.run(self.values, function=self.function, observer=recorder)
 
 
+NOT_EXECUTED = "not executed, so that values are not those of the program"
+"""How a warning begins that names what does nothing in a call that only shows operators."""
 _PLACEHELD = frozenset({"operators", "delegates", "executables"})
 """What may be missing of a program that is only looked at."""
 
@@ -127,12 +129,12 @@ def open_call(asked: Call, *, sketch: bool = False) -> ProgramCall:
         if not sketch or handler is None or not handler.sketch or error.what not in _PLACEHELD:
             raise
         program = handler.sketch(source, Opening(function, natives, printed))
-        missing = f"not executed, so that values are not those of the program: {error}"
+        missing = f"{NOT_EXECUTED}: {error}"
     if sketch and found is not None and not isinstance(program, ObservableReference):
         handler = found.handler_with(asked.data)
         if handler.sketch is not None:
             program = handler.sketch(source, Opening(function, natives, printed))
-            missing = "machine code is not executed, so that values are not those of the program"
+            missing = f"{NOT_EXECUTED}: machine code"
     if found is None or not isinstance(program, ObservableReference):
         raise Unavailable(
             f"{file}: machine code: the original runtime shows no operators of it "

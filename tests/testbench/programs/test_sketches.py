@@ -112,7 +112,7 @@ def test_dispatches_of_machine_code_are_those_of_the_same_module_in_bytecode(
     assert readers
 
 
-NATIVES = '''
+NATIVES = """
 import numpy as np
 
 NATIVES = {
@@ -120,7 +120,7 @@ NATIVES = {
     "Ethos": lambda x, a: x + a,
     "Vgf": lambda c: (c * 2,),
 }
-'''
+"""
 
 
 def test_natives_take_the_place_of_operators_and_delegates(
