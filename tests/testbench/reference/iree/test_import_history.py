@@ -16,7 +16,7 @@ from darwinn_formats.iree.calling_convention import parse
 from darwinn_formats.iree.versions import READ, VERSIONS
 from darwinn_reference.errors import Unsupported
 from darwinn_reference.iree import IreeReference
-from darwinn_reference.iree.hal import BufferView, HalBuffer
+from darwinn_reference.iree.hal import EXECUTABLE_FORMAT, BufferView, HalBuffer
 from darwinn_reference.iree.import_history import DECLARED, REFUSED, RELEASES, why_refused
 from darwinn_reference.iree.memory import Buffer
 from darwinn_reference.iree.reference import IMPORTS
@@ -103,6 +103,9 @@ class FakeHost:
     def __init__(self) -> None:
         self.executable = FakeExecutable()
         self.inline: list[Buffer] = []
+
+    def takes(self, format_name: str) -> bool:
+        return format_name == EXECUTABLE_FORMAT
 
     def look(self) -> None: ...
 
