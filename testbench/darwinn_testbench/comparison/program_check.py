@@ -338,8 +338,9 @@ class ProgramCheck(Check):
 
     def _drawn_sizes(self) -> list[str]:
         drawn = self.cases.drawn and self.left.device is None
-        ports = self.left.inputs(self.asked.function)
-        return drawn_sizes(ports, self.cases.smaller) if drawn else []
+        if not drawn:
+            return []
+        return drawn_sizes(self.left.inputs(self.asked.function), self.cases.smaller)
 
     def _verdict(self) -> Verdict | None:
         if not self.rows:
