@@ -95,7 +95,12 @@ def _theirs(release: Path, module: Path, call: Sequence[Any], outputs: int) -> l
     tool = next((path for path in release.rglob("iree-run-module") if "iree" in path.parts), None)
     if tool is None:
         return "the release has no runtime"
-    command: list[str | Path] = [tool, f"--module={module}", "--function=main", "--device=local-sync"]
+    command: list[str | Path] = [
+        tool,
+        f"--module={module}",
+        "--function=main",
+        "--device=local-sync",
+    ]
     for number, array in enumerate(call):
         np.save(module.with_suffix(f".{number}.npy"), array)
         command.append(f"--input=@{module.with_suffix(f'.{number}.npy')}")
