@@ -303,10 +303,12 @@ func.func @main(%a: tensor<2x3xf32>) -> tensor<2x2xf32> {
 }
 """Text of each module, and what its function is called with."""
 
-_CALLS = 3
+CALLS = 3
+"""Calls of each module, with inputs of their own."""
 
 
-def _drawn(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+def drawn(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Elements of a type."""
     dtype = np.dtype(kind)
     if dtype.kind == "f":
         return (random.standard_normal(shape) * 2).astype(dtype)
@@ -319,7 +321,7 @@ def _module(text: str, inputs: Sequence[Input]) -> Subject:
 
     data = tools.compile_str(text, target_backends=["vmvx"])
     random = np.random.default_rng(0)
-    calls = [Call([_drawn(random, *entry) for entry in inputs]) for _ in range(_CALLS)]
+    calls = [Call([drawn(random, *entry) for entry in inputs]) for _ in range(CALLS)]
     return Subject(data, calls)
 
 

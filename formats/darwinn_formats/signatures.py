@@ -14,6 +14,7 @@ EXECUTORCH_PROGRAM: Final = b"ET12"
 EXECUTORCH_DATA: Final = b"FT01"
 EXECUTORCH_BUNDLE: Final = b"BP08"
 IREE_MODULE: Final = b"IREE"
+IREE_PARAMETERS: Final = b"IRPA"
 BEF: Final = b"\x0b\xef"
 _ZIP: Final = b"PK\3\4"
 
@@ -33,6 +34,11 @@ def is_executorch_data(data: Buffer) -> bool:
     return has_identifier(data, EXECUTORCH_DATA)
 
 
+def is_executorch_bundle(data: Buffer) -> bool:
+    """Whether the content is that of a bundled program (.bpte), of whatever version."""
+    return has_identifier(data, EXECUTORCH_BUNDLE)
+
+
 def is_iree(data: Buffer) -> bool:
     """Whether the content starts as an IREE module does, alone or as a zip archive."""
     try:
@@ -40,6 +46,16 @@ def is_iree(data: Buffer) -> bool:
     except FormatError:
         return False
     return bytes(data[start + 8 : start + 12]) == IREE_MODULE
+
+
+def is_iree_parameters(data: Buffer) -> bool:
+    """Whether the content starts as an archive of an IREE module's parameters (.irpa) does."""
+    return bytes(data[: len(IREE_PARAMETERS)]) == IREE_PARAMETERS
+
+
+def is_external_data(data: Buffer) -> bool:
+    """Whether the content is data of a program that is in another file (.ptd, .irpa)."""
+    return is_executorch_data(data) or is_iree_parameters(data)
 
 
 def is_bef(data: Buffer) -> bool:

@@ -22,12 +22,26 @@ Datum = AnyArray | np.generic | bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """What floating point values are rounded to within a program: ``scale * (q - zero_point)`` of
+    integers ``q`` of ``dtype``.
+    """
+
+    scale: float
+    zero_point: int
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Port:
     """An input or output of a function.
 
     ``shape`` has None where the size is not fixed, and is None as a whole, like ``dtype``, where
     the program does not say what it is. ``scale`` and ``zero_point`` are those of a quantised
-    value where the program says so: ``real = scale * (stored - zero_point)``.
+    value where the program says so: ``real = scale * (stored - zero_point)``. ``steps`` are
+    those of floating point values that the program quantises first, or dequantises last. ``bounds``
+    are the greatest sizes where the program leaves sizes open and bounds them; ``limit`` is the
+    size of what an integer indexes.
     """
 
     name: str
@@ -35,6 +49,9 @@ class Port:
     shape: tuple[int | None, ...] | None
     scale: float | None = None
     zero_point: int | None = None
+    steps: Steps | None = None
+    bounds: tuple[int, ...] | None = None
+    limit: int | None = None
 
     def __str__(self) -> str:
         """The port for messages: ``input0 (int8 1x?x4)``."""

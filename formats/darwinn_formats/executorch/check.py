@@ -25,10 +25,13 @@ MAXIMUM_BYTES = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where the data of tensors can be: what ``Program`` says, and the external data by name."""
+    """Where the data of tensors can be: what ``Program`` says, and the external data by name; not
+    all of it has to be there if the program is ``incomplete``.
+    """
 
     program: schema.Program
     external: Mapping[str, schema.ExternalData]
+    incomplete: bool = False
 
 
 def check_program(stores: Stores) -> None:
@@ -218,6 +221,8 @@ def _check_external(stores: Stores, tensor: schema.Tensor) -> None:
     found = stores.external.get(tensor.name)
     layout = found and found.tensor_layout
     wanted = schema.TensorLayout(tensor.scalar_type, tensor.sizes, tensor.dim_order)
+    if found is None and stores.incomplete:
+        return
     if found is None:
         reason = f"no data file has {tensor.name!r}: --data FILE gives one (.ptd)"
     elif layout != wanted:

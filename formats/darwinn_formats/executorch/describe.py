@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from darwinn_formats.executorch import schema, xnnpack
 from darwinn_formats.executorch.container import ExtendedHeader
-from darwinn_formats.executorch.loader import DataFile, ProgramFile
+from darwinn_formats.executorch.loader import DEFAULT_DATA, DataFile, ProgramFile
 from darwinn_formats.executorch.schema import (
     Bool,
     BoolList,
@@ -55,11 +56,21 @@ def describe(file: ProgramFile) -> Summary:
             {"key": entry.key, "segment": entry.segment_index} for entry in program.named_data
         ],
         "external": [describe_data(entry) for entry in file.external],
+        **_absent(file),
         "test_suites": [
             {"method": suite.method_name, "cases": len(suite.test_cases)}
             for suite in (file.bundle.method_test_suites if file.bundle else ())
         ],
     }
+
+
+def _absent(file: ProgramFile) -> Summary:
+    """The external data that is not at hand, and the files that would be read."""
+    names = file.absent
+    if not names:
+        return {}
+    places = [Path(file.file).with_suffix(".ptd").name, DEFAULT_DATA]
+    return {"absent": {"files": places, "tensors": list(names)}}
 
 
 def describe_data(file: DataFile) -> Summary:

@@ -28,6 +28,7 @@ from darwinn_formats.executorch.schema import (
     Tensor,
 )
 from darwinn_formats.files import Source, content_of, errors_name, name_of
+from darwinn_formats.remarks import remark
 from darwinn_formats.signatures import Buffer
 
 
@@ -89,6 +90,11 @@ class ProgramFile:
             if plan.name == name:
                 return plan
         raise KeyError(name)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Names of tensors whose external data was in no file (``load(..., incomplete=True)``)."""
+        return _absent(self.program, self.external)
 
     @property
     def segments(self) -> tuple[memoryview, ...]:
@@ -186,12 +192,15 @@ DEFAULT_DATA = "_default_external_constant.ptd"
 """What the exporter calls the file of external data that is given no name."""
 
 
-def load(source: Source, *, external: Sequence[Source] = ()) -> ProgramFile:
+def load(
+    source: Source, *, external: Sequence[Source] = (), incomplete: bool = False
+) -> ProgramFile:
     """Load a program or a bundled program.
 
     ``external`` are files of external data. Without any, those beside the program are taken: a .ptd
     of its own name, and where that does not have what a tensor needs, the one that ExecuTorch's
-    exporter writes (``DEFAULT_DATA``).
+    exporter writes (``DEFAULT_DATA``). An ``incomplete`` program may lack external data
+    (``ProgramFile.absent``): it can be shown, but not run.
 
     Raises:
         FormatError: with file, offset and field, for anything that is not a valid program.
@@ -200,7 +209,16 @@ def load(source: Source, *, external: Sequence[Source] = ()) -> ProgramFile:
     given = tuple(map(load_data, external))
     beside = () if given or isinstance(source, bytes) else _beside(Path(source))
     with errors_name(source):
-        return _load(name_of(source), content_of(source), given, beside)
+        return _load(name_of(source), content_of(source), _Data(given, beside, incomplete))
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Where external data may be: files that are given, or beside; ``incomplete``: or nowhere."""
+
+    given: tuple[DataFile, ...]
+    beside: Sequence[Path]
+    incomplete: bool
 
 
 def _beside(path: Path) -> tuple[Path, ...]:
@@ -213,12 +231,7 @@ def _data_of(
     program: Program, given: tuple[DataFile, ...], beside: Sequence[Path]
 ) -> tuple[DataFile, ...]:
     """The files of external data of a program: those given, or as many beside it as it needs."""
-    wanted = {
-        value.val.name
-        for plan in program.execution_plan
-        for value in plan.values
-        if isinstance(value.val, Tensor) and value.val.is_external
-    }
+    wanted = _wanted(program)
     found = list(given)
     for place in beside:
         have = {entry.key for file in found for entry in file.root.named_data}
@@ -226,6 +239,31 @@ def _data_of(
         if wanted - have or place.name != DEFAULT_DATA:
             found.append(load_data(place))
     return tuple(found)
+
+
+def _wanted(program: Program) -> set[str]:
+    """Names of the tensors of a program whose data is external."""
+    return {
+        value.val.name
+        for plan in program.execution_plan
+        for value in plan.values
+        if isinstance(value.val, Tensor) and value.val.is_external
+    }
+
+
+def _absent(program: Program, files: Sequence[DataFile]) -> tuple[str, ...]:
+    have = {entry.key for file in files for entry in file.root.named_data}
+    return tuple(sorted(_wanted(program) - have))
+
+
+def _remark_absent(program: Program, files: Sequence[DataFile]) -> None:
+    names = _absent(program, files)
+    if names:
+        remark(
+            f"external data of {len(names)} tensors is not at hand ({names[0]} ...): it is in a "
+            f"file of the program's name that ends in .ptd, or in {DEFAULT_DATA}; --data FILE "
+            "gives another"
+        )
 
 
 def load_data(source: Source) -> DataFile:
@@ -261,13 +299,11 @@ def dump_data(root: FlatTensor, segments: Sequence[Buffer]) -> bytes:
     return container.write_data(replace(root, segments=placed), segments)
 
 
-def _load(
-    name: str, data: bytes, given: tuple[DataFile, ...], beside: Sequence[Path]
-) -> ProgramFile:
+def _load(name: str, data: bytes, external: _Data) -> ProgramFile:
     sha256, size = hashlib.sha256(data).hexdigest(), len(data)
     if not signatures.has_identifier(data, signatures.EXECUTORCH_BUNDLE):
         view, budget = memoryview(data), fb.Budget(size)
-        program, header, files = _load_program(view, 0, budget, given, beside)
+        program, header, files = _load_program(view, 0, budget, external)
         return ProgramFile(name, "program", sha256, size, program, header, 0, None, files, view)
     container.check_identifier(data, signatures.EXECUTORCH_BUNDLE, 0)
     budget = fb.Budget(size)
@@ -276,7 +312,7 @@ def _load(
         raise FormatError("BundledProgram.program", "the program is absent", offset=0)
     span = bundle.program
     try:
-        program, header, files = _load_program(span.data, span.offset, budget, given, beside)
+        program, header, files = _load_program(span.data, span.offset, budget, external)
         check.check_bundle(bundle, program)
     except FormatError as error:
         raise error.within("BundledProgram") from None
@@ -289,19 +325,20 @@ def _load_program(
     data: memoryview,
     base: int,
     budget: fb.Budget,
-    given: tuple[DataFile, ...],
-    beside: Sequence[Path],
+    places: _Data,
 ) -> tuple[Program, ExtendedHeader | None, tuple[DataFile, ...]]:
     container.check_identifier(data, signatures.EXECUTORCH_PROGRAM, base)
     header = container.read_program_header(data, base)
     flat = data if header is None else data[: header.program_size]
     container.check_root(flat, base)
     program = fb.verify(flat, Program, base=base, budget=budget).read()
-    files = _data_of(program, given, beside)
+    files = _data_of(program, places.given, places.beside)
+    if places.incomplete:
+        _remark_absent(program, files)
     external = {entry.key: entry for file in reversed(files) for entry in file.root.named_data}
     try:
         container.check_segments(program.segments, header, len(data))
-        check.check_program(check.Stores(program, external))
+        check.check_program(check.Stores(program, external, places.incomplete))
     except FormatError as error:
         raise error.within("Program") from None
     return program, header, files

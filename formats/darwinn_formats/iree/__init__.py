@@ -1,7 +1,8 @@
-"""IREE: modules of VM bytecode (.vmfb).
+"""IREE: modules of VM bytecode (.vmfb), and their parameters (.irpa).
 
 ``load`` reads and checks a file with all modules in it, ``dump`` writes a module, ``disassemble``
-gives the text of every function, ``describe`` what a file holds.
+gives the text of every function, ``describe`` what a file holds. ``load_parameters`` reads a file
+of parameters.
 """
 
 from darwinn_formats.errors import FormatError
@@ -14,6 +15,11 @@ from darwinn_formats.iree.listing import disassemble
 from darwinn_formats.iree.loader import VmfbFile, dump, dump_definition, load
 from darwinn_formats.iree.module import Function, Module
 from darwinn_formats.iree.opcodes import OPERATIONS, Field, Operation
+from darwinn_formats.iree.parameters import (
+    ParameterFile,
+    describe_parameters,
+    load_parameters,
+)
 
 __all__ = [
     "OPERATIONS",
@@ -24,14 +30,17 @@ __all__ = [
     "Instruction",
     "Module",
     "Operation",
+    "ParameterFile",
     "VmfbFile",
     "argument_registers",
     "decode",
     "describe",
+    "describe_parameters",
     "disassemble",
     "dump",
     "dump_definition",
     "encode",
     "load",
+    "load_parameters",
     "read_elf",
 ]

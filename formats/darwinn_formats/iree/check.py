@@ -26,13 +26,13 @@ from darwinn_formats.iree.opcodes import (
     Field,
 )
 from darwinn_formats.iree.schema import (
-    BYTECODE_VERSIONS,
     BytecodeModule,
     Feature,
     FunctionDescriptor,
     FusedLocation,
     NameLocation,
 )
+from darwinn_formats.iree.versions import READ, unread
 
 _WIDE = frozenset("ld")
 _GLOBAL_BYTES = {"i32": 4, "f32": 4, "i64": 8, "f64": 8}
@@ -62,11 +62,19 @@ def check_definition(module: BytecodeModule) -> None:
 
 
 def _check_version(module: BytecodeModule) -> None:
-    major, minor = module.bytecode_version >> 16, module.bytecode_version & 0xFFFF
-    if minor > BYTECODE_VERSIONS.get(major, -1):
-        known = ", ".join(f"{entry}.{last}" for entry, last in BYTECODE_VERSIONS.items())
-        reason = f"bytecode version {major}.{minor} is none of those that are known: {known}"
-        raise FormatError("bytecode_version", reason, offset=module.file_offset)
+    refuse_version(module.bytecode_version, module.file_offset)
+
+
+def refuse_version(version: int, offset: int) -> None:
+    """Raise FormatError for a version of the bytecode that is not read."""
+    major, minor = version >> 16, version & 0xFFFF
+    if minor <= READ.get(major, -1):
+        return
+    known = ", ".join(f"{entry}.{last}" for entry, last in READ.items())
+    found = unread(major)
+    why = f" (it has {found.changes})" if found else ""
+    reason = f"bytecode version {major}.{minor} is none of those that are known: {known}{why}"
+    raise FormatError("bytecode_version", reason, offset=offset)
 
 
 def _check_names(module: BytecodeModule) -> None:

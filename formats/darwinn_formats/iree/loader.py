@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from darwinn_formats.iree import check
 from darwinn_formats.iree.container import SIZE_PREFIX, Container, locate
 from darwinn_formats.iree.module import Function, Module
 from darwinn_formats.iree.schema import BytecodeModule, RodataSegment
+from darwinn_formats.iree.versions import unread
 from darwinn_formats.signatures import is_iree
 
 MAXIMUM_NESTING = 4
@@ -88,18 +90,43 @@ def _load_module(data: memoryview, base: int, budget: Budget, nesting: int) -> M
         raise FormatError("rodata_segments", reason, offset=base)
     container = locate(data, base)
     flat = data[container.start : container.end]
-    definition = fb.verify(
-        flat,
-        BytecodeModule,
-        base=base + container.start,
-        budget=budget,
-        prefix=SIZE_PREFIX,
-        is_aligned=True,
-    ).read()
+    try:
+        definition = fb.verify(
+            flat,
+            BytecodeModule,
+            base=base + container.start,
+            budget=budget,
+            prefix=SIZE_PREFIX,
+            is_aligned=True,
+        ).read()
+    except FormatError:
+        _refuse_old_schema(flat, base + container.start)
+        raise
     try:
         return _module(definition, container, data, base, budget, nesting)
     except FormatError as error:
         raise error.within(BytecodeModule.__name__) from None
+
+
+_OLD_VERSION_SLOT = 11
+"""Field of a module that is its version in the schema before version 15."""
+
+
+def _refuse_old_schema(flat: memoryview, offset: int) -> None:
+    """Raise FormatError if the root of a flatbuffer has a version of another schema."""
+    try:
+        (root,) = struct.unpack_from("<I", flat)
+        vtable = root - int(struct.unpack_from("<i", flat, root)[0])
+        (size,) = struct.unpack_from("<H", flat, vtable)
+        place = 4 + 2 * _OLD_VERSION_SLOT
+        if place >= size:
+            return
+        (field,) = struct.unpack_from("<H", flat, vtable + place)
+        (version,) = struct.unpack_from("<I", flat, root + field)
+    except struct.error:
+        return
+    if unread(version >> 16) is not None and not version & 0xFFFF:
+        check.refuse_version(version, offset + root + field)
 
 
 def _module(

@@ -29,10 +29,6 @@ class Presence(IntFlag):
     OPTIONAL = 2
 
 
-BYTECODE_VERSIONS = {15: 0, 17: 0}
-"""Minor version that is known of each major version of the bytecode; lower ones are compatible."""
-
-
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """A key and a value of reflection data."""

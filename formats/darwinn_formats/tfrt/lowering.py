@@ -11,6 +11,7 @@ from typing import Final
 
 from darwinn_formats.errors import TextError
 from darwinn_formats.tfrt import streams
+from darwinn_formats.tfrt.dialects import former, is_old
 from darwinn_formats.tfrt.encoding import DTYPES, FLOATS, INTEGERS, NAMELESS, DType, FunctionKind
 from darwinn_formats.tfrt.model import (
     Aggregate,
@@ -62,7 +63,8 @@ def from_text(text: str, file: str = "-", *, verified: bool = True) -> BefFile:
         TextError: with line and column; also for what the original's verifiers refuse, unless the
             text need not be ``verified``.
     """
-    return lower(parse(text, file, verified=verified), file)
+    converted = lower(parse(text, file, verified=verified), file)
+    return former(converted) if is_old([text]) else converted
 
 
 def diagnose(text: str, file: str = "-") -> list[TextError]:

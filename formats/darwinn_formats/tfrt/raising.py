@@ -13,6 +13,7 @@ from typing import Final
 
 from darwinn_formats.errors import FormatError, TextError
 from darwinn_formats.tfrt import streams
+from darwinn_formats.tfrt.dialects import former, is_old, present
 from darwinn_formats.tfrt.encoding import NAMELESS, DType, FunctionKind
 from darwinn_formats.tfrt.lowering import NOT_STORED, STREAMS, STRINGS, TYPES, lower
 from darwinn_formats.tfrt.model import (
@@ -74,6 +75,7 @@ def to_text(
     """
     module = raise_module(file, exact=exact)
     text = print_module(module, locations=locations or exact, generic=generic)
+    text = former(text) if is_old(file.types) else text
     return text if exact or _has_all_sections(file) else f"// warning: {MISSING_SECTIONS}\n{text}"
 
 
@@ -83,6 +85,7 @@ def raise_module(file: BefFile, *, exact: bool = False) -> Module:
     Raises:
         FormatError: as ``to_text``.
     """
+    file = present(file) if is_old(file.types) else file
     module = _Raising(file, exact).run()
     if not exact:
         return module

@@ -7,7 +7,7 @@ which the plan lets overlap do overlap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +29,14 @@ from darwinn_reference.executorch.looking import (
     places_of,
     port_name,
 )
+from darwinn_reference.executorch.natives import Native, native_delegate, native_operator
 from darwinn_reference.executorch.operators import (
     OPERATORS,
     REFUSED,
     Convention,
     Operator,
 )
+from darwinn_reference.executorch.placeholders import placeholder_delegates, placeholder_operator
 from darwinn_reference.executorch.promotion import category
 from darwinn_reference.executorch.values import (
     Memory,
@@ -93,7 +95,9 @@ class _Items:
 
 
 class Method:
-    """A method with its values and memory. ``backends`` open delegates by id.
+    """A method with its values and memory. ``backends`` open delegates by id; with
+    ``placeholders`` what is missing writes zeros. ``natives`` are operators by full name, and
+    delegates by id.
 
     Raises:
         Unsupported: operators, types of elements or delegates that are not available, all of them.
@@ -101,19 +105,34 @@ class Method:
     """
 
     def __init__(
-        self, file: ProgramFile, plan: schema.ExecutionPlan, backends: Mapping[str, Backend]
+        self,
+        file: ProgramFile,
+        plan: schema.ExecutionPlan,
+        backends: Mapping[str, Backend],
+        *,
+        placeholders: bool = False,
+        natives: Mapping[str, Native] | None = None,
     ) -> None:
         self.file = file
         self.plan = plan
-        self.operators = _operators_of(plan)
+        given = natives or {}
+        self.operators = _operators_of(plan, given, placeholders=placeholders)
         _check_calls(plan, self.operators)
-        missing = [entry.id for entry in plan.delegates if entry.id not in backends]
-        if missing:
+        known = {*backends, *given}
+        missing = [entry.id for entry in plan.delegates if entry.id not in known]
+        if missing and not placeholders:
             raise Unsupported("delegates", missing)
         self._refuse_devices()
-        self.delegates = [
-            backends[entry.id](_delegate_program(file, entry)) for entry in plan.delegates
-        ]
+        instead = placeholder_delegates(plan) if missing else ()
+        self.delegates: list[DelegateRunner] = []
+        for number, entry in enumerate(plan.delegates):
+            if entry.id in given:
+                runner: DelegateRunner = native_delegate(plan, number, entry.id, given[entry.id])
+            elif entry.id in backends:
+                runner = backends[entry.id](_delegate_program(file, entry))
+            else:
+                runner = instead[number]
+            self.delegates.append(runner)
         self.values: list[Any] = []
         self._numbers = _made_numbers(plan, self.operators)
         self._clock = Clock()
@@ -405,9 +424,10 @@ def missing_operators(plan: schema.ExecutionPlan) -> tuple[str, ...]:
     return tuple(entry.full_name for entry in plan.operators if entry.full_name not in OPERATORS)
 
 
-def refuse_missing(plans: Sequence[schema.ExecutionPlan]) -> None:
+def refuse_missing(plans: Sequence[schema.ExecutionPlan], natives: Collection[str] = ()) -> None:
     """Refuse methods with operators, or types of elements, that are not there: Unsupported."""
-    missing = [name for plan in plans for name in missing_operators(plan)]
+    found = [name for plan in plans for name in missing_operators(plan)]
+    missing = [name for name in found if name not in natives]
     if missing:
         reasons = {name: f"{name} ({REFUSED[name]})" for name in missing if name in REFUSED}
         raise Unsupported("operators", [reasons.get(name, name) for name in missing])
@@ -417,9 +437,14 @@ def refuse_missing(plans: Sequence[schema.ExecutionPlan]) -> None:
         raise Unsupported("types of elements", foreign)
 
 
-def _operators_of(plan: schema.ExecutionPlan) -> list[Operator]:
-    refuse_missing([plan])
-    return [OPERATORS[entry.full_name] for entry in plan.operators]
+def _operators_of(
+    plan: schema.ExecutionPlan, natives: Mapping[str, Native], *, placeholders: bool
+) -> list[Operator]:
+    if not placeholders:
+        refuse_missing([plan], natives)
+    names = [entry.full_name for entry in plan.operators]
+    given = {name: native_operator(name, natives[name]) for name in names if name in natives}
+    return [given.get(name) or OPERATORS.get(name) or placeholder_operator(name) for name in names]
 
 
 def _made_numbers(plan: schema.ExecutionPlan, operators: Sequence[Operator]) -> frozenset[int]:

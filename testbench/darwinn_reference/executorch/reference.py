@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from darwinn_formats import executorch
@@ -12,10 +12,12 @@ from darwinn_formats.files import Source
 
 from darwinn_reference.errors import Unsupported
 from darwinn_reference.executorch import xnnpack
+from darwinn_reference.executorch.indexing import index_limit
 from darwinn_reference.executorch.interpreter import Backend, Method, refuse_missing
 from darwinn_reference.executorch.looking import port_name
+from darwinn_reference.executorch.natives import Native
 from darwinn_reference.observation import Observer
-from darwinn_reference.protocol import Datum, Output, Port, Tap
+from darwinn_reference.protocol import Datum, Output, Port, Steps, Tap
 
 DEFAULT_METHOD = "forward"
 
@@ -66,7 +68,10 @@ class Interface:
 class ExecutorchReference(Interface):
     """A program on the CPU (see ``protocol.Reference``). ``methods`` restricts what is loaded.
 
-    Every method has values and memory of its own, as in the original runtime.
+    Every method has values and memory of its own, as in the original runtime. With
+    ``placeholders`` operators and delegates that are missing write zeros: a call then shows the
+    operators, and its results mean nothing. ``natives`` are Python functions: operators by their
+    full names, delegates by their ids.
 
     Raises:
         FormatError: the file is no valid program.
@@ -83,18 +88,27 @@ class ExecutorchReference(Interface):
         *,
         methods: Sequence[str] | None = None,
         backends: Mapping[str, Backend] | None = None,
+        placeholders: bool = False,
+        natives: Mapping[str, Native] | None = None,
     ) -> None:
         super().__init__(program if isinstance(program, ProgramFile) else executorch.load(program))
         wanted = self.functions if methods is None else methods
         plans = [self.file.method(self.name_of(name)) for name in wanted]
         available = {**BACKENDS, **(backends or {})}
-        refuse_missing(plans)
-        foreign = [
-            entry.id for plan in plans for entry in plan.delegates if entry.id not in available
-        ]
-        if foreign:
-            raise Unsupported("delegates", foreign)
-        self.methods = {plan.name: Method(self.file, plan, available) for plan in plans}
+        if not placeholders:
+            refuse_missing(plans, natives or ())
+            known = {*available, *(natives or ())}
+            foreign = [
+                entry.id for plan in plans for entry in plan.delegates if entry.id not in known
+            ]
+            if foreign:
+                raise Unsupported("delegates", foreign)
+        self.methods = {
+            plan.name: Method(
+                self.file, plan, available, placeholders=placeholders, natives=natives
+            )
+            for plan in plans
+        }
         self.functions = tuple(self.methods)
 
     def run(
@@ -136,12 +150,18 @@ def _port(plan: schema.ExecutionPlan, index: int, fallback: str) -> Port:
     dtype = np.dtype(np.float32) if is_bfloat16 else schema.DTYPES.get(value.scalar_type)
     is_static = value.shape_dynamism is schema.TensorShapeDynamism.STATIC
     shape = tuple(size if is_static else None for size in value.sizes)
-    return Port(port_name(plan, index, fallback), dtype, shape, *_quantisation(plan, index))
+    scale, zero_point = _quantisation(plan, index)
+    steps = _steps(plan, index) if dtype is not None and dtype.kind == "f" else None
+    limit = index_limit(plan, index) if dtype is not None and dtype.kind in "iu" else None
+    bounds = None if is_static else tuple(value.sizes)
+    name = port_name(plan, index, fallback)
+    return Port(name, dtype, shape, scale, zero_point, steps, bounds, limit)
 
 
+_RESULT = -1
 _WHOLE_TENSOR: Mapping[str, int] = {
-    "quantized_decomposed::quantize_per_tensor.out": -1,
-    "cortex_m::quantize_per_tensor.out": -1,
+    "quantized_decomposed::quantize_per_tensor.out": _RESULT,
+    "cortex_m::quantize_per_tensor.out": _RESULT,
     "quantized_decomposed::dequantize_per_tensor.out": 0,
     "cortex_m::dequantize_per_tensor.out": 0,
 }
@@ -153,6 +173,42 @@ _LEAST = 4
 
 def _quantisation(plan: schema.ExecutionPlan, index: int) -> tuple[float | None, int | None]:
     """Scale and zero point of a tensor that the plan quantises or dequantises as a whole."""
+    for args, place in _conversions(plan):
+        if args[place] == index:
+            scale, zero_point = (plan.values[entry].val for entry in args[1:3])
+            if isinstance(scale, schema.Double) and isinstance(zero_point, schema.Int):
+                return scale.double_val, zero_point.int_val
+    return None, None
+
+
+def _steps(plan: schema.ExecutionPlan, index: int) -> Steps | None:
+    """What a floating point tensor is rounded to where the plan quantises or dequantises it."""
+    for args, place in _conversions(plan):
+        # The floating point tensor is at the other end of the arguments.
+        if args[-1 - place] != index or (place == _RESULT and _is_read_as_float(plan, index)):
+            continue
+        stored = plan.values[args[place]].val
+        scale, zero_point = _quantisation(plan, args[place])
+        dtype = schema.DTYPES.get(stored.scalar_type) if isinstance(stored, schema.Tensor) else None
+        if scale and zero_point is not None and dtype is not None and dtype.kind in "iu":
+            return Steps(scale, zero_point, np.dtype(dtype))
+    return None
+
+
+def _is_read_as_float(plan: schema.ExecutionPlan, index: int) -> bool:
+    """Whether a call other than one that quantises takes a tensor."""
+    calls = (
+        instruction.instr_args.args
+        for chain in plan.chains
+        for instruction in chain.instructions
+        if isinstance(instruction.instr_args, schema.KernelCall | schema.DelegateCall)
+    )
+    quantising = [args for args, place in _conversions(plan) if place == _RESULT]
+    return any(index in args and args not in quantising for args in calls)
+
+
+def _conversions(plan: schema.ExecutionPlan) -> Iterator[tuple[Sequence[int], int]]:
+    """Arguments of each call that quantises or dequantises, and the place of the integers."""
     for chain in plan.chains:
         for instruction in chain.instructions:
             step = instruction.instr_args
@@ -161,9 +217,5 @@ def _quantisation(plan: schema.ExecutionPlan, index: int) -> tuple[float | None,
             name = plan.operators[step.op_index].full_name
             place = _WHOLE_TENSOR.get(name)
             # What is called with too few arguments is a fault where it is called.
-            if place is None or len(step.args) < _LEAST or step.args[place] != index:
-                continue
-            scale, zero_point = (plan.values[entry].val for entry in step.args[1:3])
-            if isinstance(scale, schema.Double) and isinstance(zero_point, schema.Int):
-                return scale.double_val, zero_point.int_val
-    return None, None
+            if place is not None and len(step.args) >= _LEAST:
+                yield step.args, place

@@ -15,6 +15,7 @@ from darwinn_formats.limits import MEMORY, limits
 from numpy.typing import NDArray
 
 from darwinn_reference.arrays import AnyArray
+from darwinn_reference.bfloat16 import from_bfloat16, to_bfloat16
 
 Memory = NDArray[np.uint8]
 """Bytes that a tensor lies in."""
@@ -54,7 +55,6 @@ def zeros(shape: Sequence[int], dtype: np.dtype[Any] | type[Any]) -> AnyArray:
 
 
 _BFLOAT16 = schema.ScalarType.BFLOAT16
-_BFLOAT16_BITS = 16
 
 
 def has_arithmetic(scalar_type: schema.ScalarType) -> bool:
@@ -150,7 +150,7 @@ class TensorValue:
         stored = self._view()
         if self.declared.scalar_type is not _BFLOAT16:
             return stored
-        return (stored.astype(np.uint32) << _BFLOAT16_BITS).view(np.float32)
+        return from_bfloat16(stored)
 
     def write(self, result: Any) -> None:
         """Take the sizes and the elements of ``result``, converted to the element type.
@@ -180,11 +180,3 @@ class TensorValue:
         )
         self._array = stored.transpose(np.argsort(order)) if order else stored
         return self._array
-
-
-def to_bfloat16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Upper halves of float32 values, rounded to the nearest, ties to even; NaN stays NaN."""
-    bits = np.atleast_1d(values).view(np.uint32)
-    rounded = bits + np.uint32(0x7FFF) + (bits >> _BFLOAT16_BITS & 1)
-    rounded[np.isnan(np.atleast_1d(values))] = 0x7FC00000
-    return (rounded >> _BFLOAT16_BITS).astype(np.uint16).reshape(values.shape)

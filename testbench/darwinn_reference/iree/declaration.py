@@ -1,4 +1,7 @@
-"""Signatures as the sources declare them: ``sync func @name(%a: tensor<4x?xf32>) -> (%b: i32)``."""
+"""Signatures as the sources declare them: ``sync func @name(%a: tensor<4x?xf32>) -> (%b: i32)``.
+
+A value may have attributes behind its type, in braces.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,13 @@ ATTRIBUTE = "iree.abi.declaration"
 """Attribute of a function that holds its declaration."""
 
 _SIGNATURE = re.compile(r"[^(]*\((?P<arguments>.*?)\)\s*(?:->\s*\((?P<results>.*)\))?\s*")
-_VALUE = re.compile(r"\s*%(?P<name>[\w$.-]+)\s*:\s*(?P<type>[^,<{\s]+(?:<[^>]*>)?)[^,]*")
+_TYPE = r"[^,<{}\s]+(?:<[^>]*>)?"
+_VALUE = re.compile(
+    rf"\s*%(?P<name>[\w$.-]+)\s*:\s*(?P<type>{_TYPE})(?:\s*\{{(?P<attributes>[^}}]*)\}})?[^,]*"
+)
+_ENCODING = re.compile(rf"\biree\.abi\.encoding\s*=\s*(?P<type>{_TYPE})")
+"""The type that the program checks if it computes with another: ``tensor<4xui8>`` of a
+``tensor<4xi8>``."""
 _DIMENSIONS = re.compile(r"(?P<dimensions>(?:(?:\d+|\?)x)*)(?P<element>\w+)")
 
 
@@ -45,7 +54,13 @@ def unnamed_ports(prefix: str, letters: Sequence[str]) -> tuple[DeclaredPort, ..
 
 
 def _ports(text: str) -> tuple[DeclaredPort, ...]:
-    return tuple(_typed(match["name"], match["type"].strip()) for match in _VALUE.finditer(text))
+    return tuple(_typed(match["name"], _outer_type(match)) for match in _VALUE.finditer(text))
+
+
+def _outer_type(match: re.Match[str]) -> str:
+    """The type of a value as a caller has it."""
+    encoding = _ENCODING.search(match["attributes"] or "")
+    return encoding["type"] if encoding else match["type"].strip()
 
 
 def _typed(name: str, type_name: str) -> DeclaredPort:

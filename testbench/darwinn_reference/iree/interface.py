@@ -11,6 +11,7 @@ from darwinn_formats.errors import ExecutionError
 from darwinn_formats.iree import Function, Module
 
 from darwinn_reference.errors import names_of
+from darwinn_reference.iree.checked_ports import checked_ports
 from darwinn_reference.iree.declaration import (
     ATTRIBUTE,
     DeclaredPort,
@@ -66,7 +67,7 @@ class Interface:
 
     def signature(self, function: str | None) -> Signature:
         """What a function takes and gives."""
-        return signature_of(self._functions[self.name_of(function)])
+        return signature_of(self.module, self._functions[self.name_of(function)])
 
     def name_of(self, function: str | None) -> str:
         """The name of a function; of None the only one, or ``forward`` or ``main``.
@@ -87,13 +88,20 @@ class Interface:
         return function
 
 
-def signature_of(function: Function) -> Signature:
-    """A function as it declares its ports, else without types and with names made up."""
+def signature_of(module: Module, function: Function) -> Signature:
+    """A function as it declares its ports; else with names made up, and with the types of the
+    arguments that it checks.
+    """
     assert function.convention is not None
     letters, results = tuple(function.convention.flat_arguments()), function.convention.results
     ports = parse_declaration(function.attributes.get(ATTRIBUTE, ""))
     if ports is None or (len(ports[0]), len(ports[1])) != (len(letters), len(results)):
-        ports = unnamed_ports("input", letters), unnamed_ports("output", results)
+        checked = checked_ports(module, function)
+        inputs = unnamed_ports("input", letters)
+        ports = (
+            tuple(checked.get(number, port) for number, port in enumerate(inputs)),
+            unnamed_ports("output", results),
+        )
     return Signature(
         function,
         tuple(zip(letters, ports[0], strict=True)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import product
 from typing import Any
@@ -11,7 +12,15 @@ from typing import Any
 import numpy as np
 from darwinn_formats.errors import ExecutionError
 from darwinn_formats.files import Source
-from darwinn_formats.iree import Function, Module, VmfbFile, load, read_elf
+from darwinn_formats.iree import (
+    Function,
+    Module,
+    ParameterFile,
+    VmfbFile,
+    load,
+    load_parameters,
+    read_elf,
+)
 from darwinn_formats.iree.elf import Elf
 
 from darwinn_reference.errors import Unsupported
@@ -24,13 +33,17 @@ from darwinn_reference.iree.hal import (
     EXECUTABLE_FORMAT,
     HAL,
     HAL_INLINE,
+    HAL_LOADER,
     BufferView,
 )
+from darwinn_reference.iree.hal.objects import Executable
 from darwinn_reference.iree.imports import Handler, expect, merged
 from darwinn_reference.iree.interface import NUMBERS, Interface
 from darwinn_reference.iree.machine import Machine
 from darwinn_reference.iree.memory import Buffer, VmList, allocate
 from darwinn_reference.iree.natives import Native, native_imports
+from darwinn_reference.iree.parameter_store import ParameterStore
+from darwinn_reference.iree.parameters import PARAMETERS
 from darwinn_reference.iree.seeing import (
     STORED_DTYPES,
     Sites,
@@ -42,15 +55,18 @@ from darwinn_reference.iree.seeing import (
     shown_import,
     touched_parts,
 )
-from darwinn_reference.iree.tensors import array_of, view_of
+from darwinn_reference.iree.tensors import array_of, bits_of, float_of, view_of
 from darwinn_reference.iree.vmvx import VMVX
+from darwinn_reference.iree.vmvx_packing import PACKING
 from darwinn_reference.observation import INPUT, OUTPUT, Observer
 from darwinn_reference.protocol import Datum, Intermediate, Output, Tap
 
-IMPORTS: Mapping[tuple[str, str], Handler] = merged((HAL, HAL_INLINE, VMVX))
+IMPORTS: Mapping[tuple[str, str], Handler] = merged(
+    (HAL, HAL_INLINE, HAL_LOADER, PARAMETERS, VMVX, PACKING)
+)
 """All functions that a module can import, by name and calling convention."""
 
-DISPATCH_IMPORTS: Mapping[tuple[str, str], Handler] = merged((VMVX,))
+DISPATCH_IMPORTS: Mapping[tuple[str, str], Handler] = merged((VMVX, PACKING))
 """What executables may import: kernels, but not the device that runs them."""
 
 INITIALIZER = "__init"
@@ -75,25 +91,38 @@ class IreeReference(Interface):
         program: VmfbFile | Source,
         *,
         natives: Mapping[str, Native] | None = None,
+        parameters: Sequence[ParameterFile | Source] = (),
         compiled: bool = True,
+        placeholders: bool = False,
     ) -> None:
         """Make a reference of a loaded file, or load it.
 
         ``natives``: functions for what the module imports, by full name (``module.function``).
 
+        ``parameters``: files of the values that the module loads by name (.irpa).
+
         ``compiled``: functions with loops become machine code, which gives what the interpreter
         gives, only sooner.
 
+        ``placeholders``: executables of machine code are created and do nothing when they are
+        dispatched: a call then shows its dispatches, and its results mean nothing.
+
         Raises:
-            FormatError: the file cannot be loaded.
+            FormatError: a file cannot be loaded, or a parameter is in none.
             Unsupported: it needs imports, operations or executables that are not there.
             ExecutionError: its initializer fails.
         """
         file = program if isinstance(program, VmfbFile) else load(program)
         super().__init__(file.module)
         _check_operations(file)
-        _check_executables(file.module)
-        self._host = _Host(self.module, compiled=compiled)
+        if not placeholders:
+            _check_executables(file.module)
+        files = [
+            entry if isinstance(entry, ParameterFile) else load_parameters(entry)
+            for entry in parameters
+        ]
+        self._host = _Host(self.module, ParameterStore(files), compiled=compiled)
+        self._host.placeholders = placeholders
         natively = native_imports(self.module, natives or {})
         seen = {**DISPATCH_IMPORTS, **natively}
         shown = {key: shown_import(key[0], handler) for key, handler in seen.items()}
@@ -138,6 +167,7 @@ class IreeReference(Interface):
 
     def reset(self) -> None:
         """Put the globals back to what they were after loading."""
+        self._host.parameters.reset()
         self._machine = self._host.machine(self.module, self._imports)
         initializer = self.module.exports.get(INITIALIZER)
         if initializer is not None:
@@ -164,8 +194,10 @@ class IreeReference(Interface):
 class _Host:
     """What imports need: executables of the module, and the tap of the current call."""
 
-    def __init__(self, module: Module, *, compiled: bool) -> None:
+    def __init__(self, module: Module, parameters: ParameterStore, *, compiled: bool) -> None:
         self.module = module
+        self.parameters = parameters
+        self.placeholders = False
         self.compiled = compiled
         self.tap: Tap | None = None
         self.step = 0
@@ -207,8 +239,13 @@ class _Host:
             self.show("buffer", "hal_inline.buffer.allocate", buffer)
         self.inline.clear()
 
-    def create_executable(self, format_name: str, data: Buffer, constants: Any) -> _VmvxExecutable:
+    def takes(self, format_name: str) -> bool:
+        return self.placeholders or fnmatchcase(EXECUTABLE_FORMAT, format_name)
+
+    def create_executable(self, format_name: str, data: Buffer, constants: Any) -> Executable:
         nested = None if data.segment is None else self.module.nested.get(data.segment)
+        if nested is None and self.placeholders:
+            return _Placeholder(self)
         if format_name != EXECUTABLE_FORMAT or nested is None:
             raise Unsupported("executables", [_format_text(format_name, data)])
         if constants is not None and len(expect(constants, Buffer, "the constants")):
@@ -333,6 +370,38 @@ class _VmvxExecutable:
                     self.host.show(f"{function.name}.{index}", function.name, part, location)
 
 
+class _Placeholder:
+    """An executable that is not executed. What its entry points write is not known: the last buffer
+    is taken for it, as compilers order them.
+    """
+
+    def __init__(self, host: _Host) -> None:
+        self.host = host
+        self.names: list[str] = []
+
+    def lookup(self, name: str) -> int:
+        if name not in self.names:
+            self.names.append(name)
+        return self.names.index(name)
+
+    def dispatch(
+        self,
+        entry: int,
+        workgroups: tuple[int, int, int],
+        constants: Sequence[int],
+        bindings: Sequence[memoryview],
+    ) -> None:
+        observer = self.host.observer
+        if observer is None:
+            return
+        known = 0 <= entry < len(self.names)
+        name = self.names[entry] if known else f"entry point {entry}"
+        observer.begin(self.host.sites.operator(name, operation_of(name), str))
+        places = [memory_place(binding) for binding in bindings]
+        writes = places[-1:]
+        observer.end(lambda: ([*places[:-1], *self.host.sites.taken(writes)], writes))
+
+
 def _check_operations(file: VmfbFile) -> None:
     """Raise Unsupported with all operations and imports that no part of the program may use."""
     missing = {
@@ -379,6 +448,8 @@ def _number(letter: str, declared: DeclaredPort, datum: Datum) -> Any:
         raise ExecutionError(f"{name} takes a number, not {_what(datum)}")
     if letter in "fF":
         return float(array)
+    if _is_half(letter, declared):
+        return bits_of(array, declared.spelling)
     if array.dtype.kind == "f":
         raise ExecutionError(f"{name} takes an integer, not {_what(datum)}")
     bits = _SCALAR_BITS[letter]
@@ -386,6 +457,12 @@ def _number(letter: str, declared: DeclaredPort, datum: Datum) -> Any:
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise ExecutionError(f"{name} takes {bits} bits, which {value} does not fit")
     return value - ((value >> (bits - 1)) << bits) if value >= 1 << (bits - 1) else value
+
+
+def _is_half(letter: str, declared: DeclaredPort) -> bool:
+    """Whether a number is a float in an integer's register, as those of 16 bits are."""
+    dtype = declared.port.dtype
+    return letter in _SCALAR_BITS and dtype is not None and dtype.kind == "f"
 
 
 def _tensor(letter: str, declared: DeclaredPort, datum: Datum) -> BufferView | None:
@@ -425,6 +502,8 @@ def _what(datum: Datum) -> str:
 def _datum(letter: str, declared: DeclaredPort, value: Any) -> Datum:
     """A result as an array; numbers become arrays without dimensions."""
     if letter != "r":
+        if _is_half(letter, declared):
+            return float_of(value, declared.spelling)
         return np.array(value, NUMBERS[letter])
     if value is None:
         return None

@@ -11,7 +11,7 @@ from darwinn_formats.iree import Function, Module
 
 from darwinn_reference.errors import Unsupported
 from darwinn_reference.iree.compiled import Ranges
-from darwinn_reference.iree.element_types import dtype_of
+from darwinn_reference.iree.element_types import BFLOAT16, dtype_of
 from darwinn_reference.iree.hal import BufferView
 from darwinn_reference.iree.hal.objects import OUTSIDE
 from darwinn_reference.iree.imports import Handler
@@ -127,7 +127,8 @@ def stored_place(buffer: Buffer) -> Place:
 def view_place(view: BufferView) -> Place:
     """Where a tensor is."""
     try:
-        dtype = str(dtype_of(view.element_type))
+        is_bfloat16 = view.element_type == BFLOAT16
+        dtype = "bfloat16" if is_bfloat16 else str(dtype_of(view.element_type))
     except Unsupported:
         dtype = f"type {view.element_type:#x}"
     return memory_place(view.buffer.contents.memory, dtype, view.shape)

@@ -9,6 +9,7 @@ from darwinn_formats.errors import ExecutionError
 from darwinn_formats.iree import Module
 
 from darwinn_reference.errors import Unsupported
+from darwinn_reference.iree.import_history import why_refused
 from darwinn_reference.iree.imports import Handler
 from darwinn_reference.iree.memory import Buffer, allocate
 from darwinn_reference.iree.registers import views
@@ -59,7 +60,9 @@ def _resolve(
         convention = entry.signature.calling_convention if entry.signature else ""
         handler = imports.get((entry.full_name, convention))
         if handler is None and not entry.optional:
-            missing.append(f"{entry.full_name} {convention}")
+            reason = why_refused(entry.full_name, convention)
+            note = f" ({reason})" if reason else ""
+            missing.append(f"{entry.full_name} {convention}{note}")
         found.append(handler)
     if missing:
         raise Unsupported("imports", missing)

@@ -26,13 +26,17 @@ MMT4D_TYPES: Mapping[int, tuple[str, str]] = {1: ("f32", "f32"), 2: ("i8", "i32"
 """Element types of operands and result of a tiled product, by the low byte of its flags."""
 MMT4D_ACCUMULATE = 0x100
 MMT4D_PREFER_INTRINSICS = 0x200
+MMT4D_SKIP_INTERMEDIATE_ROUNDINGS = 0x400
+"""Flags that change no sum of float32 or int32."""
+
+_MMT4D_FLAGS = 0xFF | MMT4D_ACCUMULATE | MMT4D_PREFER_INTRINSICS | MMT4D_SKIP_INTERMEDIATE_ROUNDINGS
 
 _DTYPES = {"f32": "<f4", "i32": "<i4", "u32": "<u4", "i8": "<i1", "i16": "<i2", "i64": "<i8"}
 _UNARY = "0rIIIrIIIII_v"
 _BINARY = "0rIIIrIIIrIIIII_v"
 
 
-def _view(
+def operand_view(
     value: Any, element: str, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> AnyArray:
     """A strided view of a buffer; ExecutionError if it leaves the buffer."""
@@ -53,10 +57,11 @@ def _view(
     return as_strided(flat[offset:], shape, tuple(stride * dtype.itemsize for stride in strides))
 
 
-def _output(
+def result_view(
     value: Any, element: str, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> AnyArray:
-    view = _view(value, element, offset, shape, strides)
+    """A strided view of a buffer that a kernel writes; ExecutionError as for an operand."""
+    view = operand_view(value, element, offset, shape, strides)
     stored = {"u32": "i32"}.get(element, element)
     # What is stored is marked by its type, and read-only data refused.
     _ = value.stores[stored]
@@ -72,8 +77,8 @@ def _kernel(function: Callable[..., AnyArray], element: str) -> Callable[..., No
         def view(make: Callable[..., AnyArray], value: Any, offset: int, *strides: int) -> AnyArray:
             return make(value, element, offset, values[-2:], strides)
 
-        result = function(*(view(_view, *operand) for operand in operands))
-        view(_output, *target)[...] = result
+        result = function(*(view(operand_view, *operand) for operand in operands))
+        view(result_view, *target)[...] = result
 
     return kernel
 
@@ -143,7 +148,7 @@ for _name, (_pair, _element) in BINARY_KERNELS.items():
 @VMVX.add("fill.2d.x32", "0irIIII_v")
 def fill(value: int, target: Any, offset: int, stride: int, size0: int, size1: int) -> None:
     """Fill rows of words; their elements are contiguous."""
-    _output(target, "i32", offset, (size0, size1), (stride, 1))[...] = value
+    result_view(target, "i32", offset, (size0, size1), (stride, 1))[...] = value
 
 
 @VMVX.add("mmt4d", "0rIIrIIrIIIIIiiii_v")
@@ -167,12 +172,12 @@ def tiled_product(
 ) -> None:
     """Product of a matrix of tiles with a transposed one; only outer strides are free."""
     types = MMT4D_TYPES.get(flags & 0xFF)
-    if types is None or flags & ~(0xFF | MMT4D_ACCUMULATE | MMT4D_PREFER_INTRINSICS):
+    if types is None or flags & ~_MMT4D_FLAGS:
         raise Unsupported("flags of vmvx.mmt4d", [f"{flags:#x}"])
     operand, result = types
-    rows = _tiles(_view, left, operand, left_offset, (m, k, m0, k0), left_stride)
-    columns = _tiles(_view, right, operand, right_offset, (n, k, n0, k0), right_stride)
-    tiles = _tiles(_output, target, result, target_offset, (m, n, m0, n0), target_stride)
+    rows = _tiles(operand_view, left, operand, left_offset, (m, k, m0, k0), left_stride)
+    columns = _tiles(operand_view, right, operand, right_offset, (n, k, n0, k0), right_stride)
+    tiles = _tiles(result_view, target, result, target_offset, (m, n, m0, n0), target_stride)
     wide = np.dtype(_DTYPES[result])
     product = np.einsum("mkac,nkbc->mnab", rows.astype(wide), columns.astype(wide))
     tiles[...] = tiles + product if flags & MMT4D_ACCUMULATE else product

@@ -11,7 +11,8 @@ from darwinn_formats.files import Source
 from darwinn_formats.tfrt import BefFile, DType, load
 from darwinn_formats.tfrt.encoding import DTYPE_OF_TEXT, DTYPES, INTEGERS
 from darwinn_formats.tfrt.text.operations import CHAIN as CHAIN_TYPE
-from darwinn_formats.tfrt.text.operations import TENSOR as TENSOR_TYPE
+from darwinn_formats.tfrt.text.type_names import OLD_TENSOR
+from darwinn_formats.tfrt.text.type_names import TENSOR as TENSOR_TYPE
 
 from darwinn_reference.errors import names_of
 from darwinn_reference.observation import INPUT, OUTPUT, Observer, show_port
@@ -53,10 +54,10 @@ def dense(array: Any) -> DenseHostTensor:
 class TfrtReference:
     """Functions of a BEF file.
 
-    Chains are not inputs or outputs: they are passed and dropped. Tensors (``!t.tensor``) are
-    arrays. ``natives`` are native functions by name; they take and give the values of kernels,
-    dense tensors as ``DenseHostTensor`` (see ``dense``), and raise KernelError. ``kernels`` are
-    kernels besides those of the registry.
+    Chains are not inputs or outputs: they are passed and dropped. Tensors
+    (``!tfrt_tensor.tensor``) are arrays. ``natives`` are native functions by name; they take and
+    give the values of kernels, dense tensors as ``DenseHostTensor`` (see ``dense``), and raise
+    KernelError. ``kernels`` are kernels besides those of the registry.
     """
 
     observable = True
@@ -191,7 +192,7 @@ def _arguments(plan: FunctionPlan, inputs: Sequence[Datum]) -> list[Value]:
 
 
 def _argument(name: str, text: str, value: Datum) -> Value:
-    if text == TENSOR_TYPE:
+    if text in (TENSOR_TYPE, OLD_TENSOR):
         return dense(value)
     if text == STRING_TYPE and isinstance(value, str):
         return value

@@ -55,9 +55,9 @@ def draw(
     zero_point: int = 0,
     limits: tuple[float, float] | None = None,
 ) -> Array:
-    """A tensor of this kind. ``limits`` are those of a floating point tensor, if they are known.
+    """A tensor of this kind. ``limits`` are the least and greatest value, if they are known.
 
-    Integers take the whole range of their dtype.
+    Other integers take the whole range of their dtype.
     """
     if kind is InputKind.NOISE or 0 in shape:
         return _noise(shape, dtype, generator, limits)
@@ -86,8 +86,8 @@ def _range(dtype: np.dtype[Any], zero_point: int, limits: tuple[float, float] | 
         return Range(0, 1, 0)
     if dtype.kind == "f":
         return Range(*(limits or _UNKNOWN_RANGE), 0)
-    ends = np.iinfo(dtype)
-    return Range(float(ends.min), float(ends.max), zero_point)
+    least, greatest = _ends(dtype, limits)
+    return Range(float(least), float(greatest), min(max(zero_point, least), greatest))
 
 
 def _values(shares: Shares, dtype: np.dtype[Any], bounds: Range) -> Array:
@@ -112,10 +112,18 @@ def _noise(
         return np.asarray(generator.uniform(*limits, shape) if limits else found).astype(dtype)
     if dtype.kind == "b":
         return np.asarray(generator.integers(2, size=shape)).astype(np.bool_)
-    ends = np.iinfo(dtype)
+    least, greatest = _ends(dtype, limits)
     return np.asarray(
-        generator.integers(ends.min, ends.max, size=shape, dtype=dtype.type, endpoint=True)
+        generator.integers(least, greatest, size=shape, dtype=dtype.type, endpoint=True)
     )
+
+
+def _ends(dtype: np.dtype[Any], limits: tuple[float, float] | None) -> tuple[int, int]:
+    """Least and greatest integer."""
+    if limits is not None:
+        return int(limits[0]), int(limits[1])
+    whole = np.iinfo(dtype)
+    return int(whole.min), int(whole.max)
 
 
 def _gradients(shape: tuple[int, ...], zero: float, generator: np.random.Generator) -> Shares:

@@ -14,6 +14,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import read_file
 from darwinn_formats.limits import refuse_size
 from darwinn_reference.arrays import AnyArray
+from darwinn_reference.protocol import Steps
 
 from darwinn_testbench.chip.array_files import StoredArray, stored_array, stored_arrays
 from darwinn_testbench.chip.images import IMAGE_MIDDLE, IMAGE_SUFFIXES, open_image, picture_shape
@@ -49,7 +50,8 @@ class TensorPort:
 
     ``scale`` 0 means that the tensor is not quantised. The real value of an element q is
     ``scale * (q - zero_point)``. ``limits`` are the least and greatest value that a floating point
-    tensor is drawn from, where they are known.
+    tensor, or an integer that indexes something, is drawn from, where they are known. One that a
+    program quantises first is drawn from the values that this leaves, ``steps``.
     """
 
     name: str
@@ -58,6 +60,7 @@ class TensorPort:
     scale: float = 0.0
     zero_point: int = 0
     limits: tuple[float, float] | None = None
+    steps: Steps | None = None
 
     @property
     def elements(self) -> int:
@@ -162,13 +165,15 @@ class DrawnSets(Sequence[dict[str, AnyArray]]):
     """``runs`` sets of drawn tensors, each made anew whenever it is asked for.
 
     A set depends on its seed and kind alone: that of run K is ``seed + K * SEED_STEP``, so that it
-    is also the first set of that seed, whatever the number of runs.
+    is also the first set of that seed, whatever the number of runs. Every second set has the
+    sizes of ``smaller``, if there are any.
     """
 
     ports: tuple[TensorPort, ...]
     seed: int
     runs: int
     kinds: tuple[InputKind, ...] = tuple(InputKind)
+    smaller: tuple[TensorPort, ...] = ()
 
     def __len__(self) -> int:
         return self.runs
@@ -180,9 +185,11 @@ class DrawnSets(Sequence[dict[str, AnyArray]]):
     def __getitem__(self, index: int | slice) -> dict[str, AnyArray] | list[dict[str, AnyArray]]:
         if isinstance(index, slice):
             return [self[number] for number in range(self.runs)[index]]
-        origin = self.origin(range(self.runs)[index])
+        number = range(self.runs)[index]
+        origin = self.origin(number)
         generator = np.random.default_rng(origin.seed)
-        return {port.name: _drawn(port, origin.kind, generator) for port in self.ports}
+        ports = self.smaller if self.smaller and number % 2 else self.ports
+        return {port.name: _drawn(port, origin.kind, generator) for port in ports}
 
     def origin(self, run: int) -> Origin:
         """What the set of a run is drawn from."""
@@ -190,6 +197,11 @@ class DrawnSets(Sequence[dict[str, AnyArray]]):
 
 
 def _drawn(port: TensorPort, kind: InputKind, generator: np.random.Generator) -> AnyArray:
+    steps = port.steps
+    if steps is not None:
+        drawn = draw(kind, port.shape, steps.dtype, generator, zero_point=steps.zero_point)
+        real = (drawn.astype(np.float64) - steps.zero_point) * steps.scale
+        return np.asarray(real.astype(port.dtype))
     return draw(
         kind, port.shape, port.dtype, generator, zero_point=port.zero_point, limits=port.limits
     )

@@ -148,6 +148,8 @@ class WholeModel:
 
     def _limits(self, index: int) -> tuple[float, float] | None:
         """What a floating point input can be, by the QUANTIZE that follows it."""
+        if port_of(self._graph.tensors[index]).dtype.kind != "f":
+            return None
         for operator in self._graph.operators:
             if index in operator.inputs and name_of_operator(self._model, operator) == "QUANTIZE":
                 port = port_of(self._graph.tensors[operator.outputs[0]])

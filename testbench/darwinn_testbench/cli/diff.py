@@ -1,4 +1,4 @@
-"""`darwinn diff`: what two compiled models differ in."""
+"""`darwinn diff`: what two compiled models, or two programs of another format, differ in."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.cli.results import JUnit
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures, compared
+from darwinn_testbench.difference.gates import Gate
 from darwinn_testbench.difference.rows import DIFFERS, DIGEST, NOT_KNOWN, Aspect, DifferenceRow
 from darwinn_testbench.difference.side import Comparing
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.report import Column, Report, Verdict, table
+from darwinn_testbench.report import Column, Report, Verdict, table, to_junit
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.tables import cell_text
 from darwinn_testbench.request import settings
@@ -34,10 +36,17 @@ EXAMPLES = """**Examples**
 `darwinn diff model_edgetpu.tflite model.package --html difference.html`
 
 `darwinn diff a_edgetpu.tflite b_edgetpu.tflite --only layers --all --json`
+
+`darwinn diff old.pte new.pte --gate size=2% --gate portable=0 --gate gap=1e-3 --junit result.xml`
 """
 
 A = Annotated[
-    str, argument("A", "Edge TPU .tflite, DarwiNN package or instruction stream; - is stdin.")
+    str,
+    argument(
+        "A",
+        "Edge TPU .tflite, DarwiNN package or instruction stream; or a program of another format. "
+        "- is stdin.",
+    ),
 ]
 B = Annotated[str, argument("B", "The second file.")]
 Only = Annotated[
@@ -55,6 +64,14 @@ References = Annotated[
         "The model before compilation (.tflite) of both files, or only of A or B. Its "
         "operators name the layers, and layers of the same tensor are shown side by side. "
         "Repeat it for two models.",
+    ),
+]
+Gates = Annotated[
+    list[str] | None,
+    option(
+        "--gate NAME=LIMIT",
+        f"For programs of other formats: pass if the figure grows from A to B by at most LIMIT (or "
+        f"LIMIT%), whatever else differs. NAME is one of {', '.join(Gate)}. Repeat it.",
     ),
 ]
 Html = Annotated[
@@ -98,24 +115,31 @@ def command(
     every: All = False,
     reference: References = None,
     html: Html = None,
+    gate: Gates = None,
     json: settings.Json = False,
+    junit: JUnit = None,
 ) -> None:
     """Show how two compiled models differ: programs, resources, cycles and outputs.
+
+    Of two programs of another format (.pte, .vmfb, BEF) this compares functions, operators, what
+    executes them, sizes, planned memory, constants and outputs.
 
     This compares executables, instructions, layers, memory, parameters, DMA, cycles by layer and
     cause, and the outputs of both for the same inputs (generated from --seed, or given). Names,
     checksums, kind, compiler and token of the files are shown, but do not count as differences. As
     with diff(1), the exit code is 0 if nothing that you compare differs, and 1 otherwise.
     """
-    options.only_one_on_stdout(json=json, html=html)
+    options.only_one_on_stdout(json=json, html=html, junit=junit)
     refuse_no_file(html)
     aspects = _aspects(only or ())
     if a == b == "-":
         raise InputError("standard input can be one of the two")
     with progress_bar() as progress:
-        sides = options.compiled_source_of(a), options.compiled_source_of(b)
-        references = _references(reference or ())
-        report = compared(asked(*sides, only=aspects, references=references, progress=progress))
+        sides = options.source_of(a), options.source_of(b)
+        told = {"only": aspects, "references": _references(reference or ()), "gates": gate or ()}
+        report = compared(asked(*sides, **told, progress=progress))
+        if junit is not None:
+            write_result(junit, to_junit([report]))
         if html is not None:
             # Imported here: no other call should wait for it.
             from darwinn_testbench.difference.page import page_of

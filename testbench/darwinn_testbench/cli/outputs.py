@@ -61,7 +61,15 @@ OUTPUTS: Mapping[str, Callable[[Path], Sequence[Path]]] = {
 """Options that write, in whatever command, and the files that they write for their value."""
 
 TEXTS = frozenset(
-    {*_options(Use.VALUE), "--intermediate_tensors", "--only", "--reason", "--test", "--top"}
+    {
+        *_options(Use.VALUE),
+        "--gate",
+        "--intermediate_tensors",
+        "--only",
+        "--reason",
+        "--test",
+        "--top",
+    }
 )
 """Options whose value is no file, even where one is called so."""
 

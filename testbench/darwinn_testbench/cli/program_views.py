@@ -22,7 +22,7 @@ from darwinn_testbench.profile.operator_tables import (
     filled,
 )
 from darwinn_testbench.profile.operators import OperatorTimeRow
-from darwinn_testbench.programs.operators import OperatorRow
+from darwinn_testbench.programs.operators import NOT_EXECUTED, OperatorRow
 from darwinn_testbench.report import Column, Report, table
 from darwinn_testbench.report.files import write_result
 
@@ -46,10 +46,25 @@ def finish_layers(
         next_step=_next(
             report,
             file,
-            f"darwinn profile {quote(file)} times them; darwinn run {quote(file)} --tap '*' "
-            "shows what they compute",
+            _after_a_sketch(file) if _is_sketch(report) else _after_a_call(file),
         ),
     )
+
+
+def _is_sketch(report: Report[OperatorRow]) -> bool:
+    """Whether parts of the program were not executed."""
+    return any(each.startswith(NOT_EXECUTED) for each in report.figures["warnings"])
+
+
+def _after_a_call(file: str) -> str:
+    return (
+        f"darwinn profile {quote(file)} times them; darwinn run {quote(file)} --tap '*' "
+        "shows what they compute"
+    )
+
+
+def _after_a_sketch(file: str) -> str:
+    return f"darwinn inspect {quote(file)} tells what else is in the file"
 
 
 def finish_profile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from darwinn_formats.signatures import is_executorch_data
+from darwinn_formats.signatures import is_external_data
 
 from darwinn_testbench.cli.terminal import print_line
 from darwinn_testbench.request.inputs import head_of
@@ -33,9 +33,9 @@ def with_new_names(
 
 
 def _by_content(file: str, otherwise: str) -> str:
-    """The option for a file: external data of an ExecuTorch program, or a compiled one."""
+    """The option for a file: data of a program (.ptd, .irpa), or a compiled one."""
     try:
-        return _DATA if is_executorch_data(head_of(file)) else _COMPILED_WITH
+        return _DATA if is_external_data(head_of(file)) else _COMPILED_WITH
     except (OSError, ValueError):
         # What cannot be read is refused under the option that was typed.
         return otherwise

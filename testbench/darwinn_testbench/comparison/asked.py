@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from darwinn_formats.files import Source, name_of
-from darwinn_formats.signatures import is_executorch
 from darwinn_reference.protocol import Reference
 
 from darwinn_testbench.errors import InputError
@@ -41,7 +40,7 @@ class Asked(Verification):
         sides = (self.source, self.reference)
         if self.external and not any(map(self.data_of, sides)):
             raise InputError(
-                f"{name_of(self.external[0])}: external data is for ExecuTorch programs"
+                f"{name_of(self.external[0])}: data of a program, of whose format no side is"
             )
         if self.host and not any(map(self.host_of, sides)):
             raise InputError("--work-queue, --init-function and --error-codes are for BEF files")
@@ -59,10 +58,13 @@ class Asked(Verification):
         return self.host if found is not None and found.handler.has_host else PLAIN_HOST
 
     def data_of(self, side: Source | Reference | None) -> Sequence[Source]:
-        """The external data for one of the sides: none where it is no ExecuTorch program."""
-        if isinstance(side, bytes | str | os.PathLike) and is_executorch(head_of(side)):
-            return self.external
-        return ()
+        """The data for one of the sides: the files that are of its format."""
+        if not isinstance(side, bytes | str | os.PathLike):
+            return ()
+        found = format_of(side)
+        if found is None:
+            return ()
+        return [file for file in self.external if found.is_data(head_of(file))]
 
 
 def between_programs(

@@ -40,6 +40,9 @@ _MOST_TRIED, _MOST_OWN = 4, 8
 _SAMPLE = 256
 """Elements that are compared before all are."""
 _IMAGES = (3, 4)
+_HIDDEN_SHARE = 0.25
+"""Share of the elements that may differ of a value that is taken for another one, where all outputs
+agree."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,8 @@ def first_differences(
 
     The program goes on from the reference's values, or, where only that can
     (``reference_follows``), the reference from the program's. Without ``differs``, where outputs
-    agree, no runs are spent on values that are equal to none: they may have no counterpart.
+    agree, a value that is equal to none may have no counterpart: it is only paired with one that it
+    cannot but be.
 
     Raises:
         ExecutionError: a call fails, or its values cannot be held.
@@ -299,6 +303,8 @@ class _Search:
             if following is None:
                 break
             given, at = following
+        if not differs:
+            given, at = self._hidden(at)
         self.pairs = len(at.pairs) + len(given)
         return [
             _Different(entry, self.theirs[given[position]], seen)
@@ -375,6 +381,41 @@ class _Search:
                 _, _, tried, follows = min(near, key=lambda each: (each[1], -each[0]))
                 return tried, follows
         return None
+
+    def _hidden(self, at: _Run) -> tuple[dict[int, int], _Run]:
+        """Pairs that differ although all outputs agree, and the run with them.
+
+        Only what cannot be another value is taken for one: it lies between the same pairs as the
+        reference's, is the only one of its kind there, mostly equal, and the reference's value in
+        its place leaves all later values as they are.
+        """
+        given: dict[int, int] = {}
+        for index, position in self._alone(at)[:_MOST_FOUND]:
+            tried = {**given, position: index}
+            follows = self.follow(tried)
+            if position not in follows.found or len(follows.pairs) < len(at.pairs):
+                continue
+            entry, seen = follows.found[position]
+            if seen.outside <= _HIDDEN_SHARE * entry.data.size:
+                given, at = tried, follows
+        return given, at
+
+    def _alone(self, at: _Run) -> list[tuple[int, int]]:
+        """Values of the reference and of the program, each the only unpaired one of its kind
+        between two pairs.
+        """
+        ends = sorted((index, own) for own, index in at.pairs.items())
+        gaps = zip([(-1, -1), *ends], [*ends, (len(self.theirs), 1 << 62)], strict=True)
+        found = []
+        for (first, after), (last, until) in gaps:
+            for kind in dict.fromkeys(self.kinds[first + 1 : last]):
+                theirs = [each for each in range(first + 1, last) if self.kinds[each] == kind]
+                ours = [
+                    own for own, each in at.unpaired.items() if each == kind and after < own < until
+                ]
+                if len(theirs) == len(ours) == 1:
+                    found.append((theirs[0], ours[0]))
+        return found
 
     def _is_last(self, position: int, index: int, at: _Run) -> bool:
         last = max((*at.pairs, *at.unpaired), default=position)

@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_reference.protocol import Datum, Output, Port, Reference, Tap
 
+from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.comparison.asked import Asked
-from darwinn_testbench.comparison.cases import Case, cases_of
+from darwinn_testbench.comparison.cases import Case, borrowed, cases_of
 from darwinn_testbench.comparison.check import (
     COMPLETION,
     REFERENCE,
@@ -29,14 +31,14 @@ from darwinn_testbench.comparison.check import (
     row_of,
 )
 from darwinn_testbench.comparison.compare import compare
-from darwinn_testbench.comparison.conversion import convert, default_policy
+from darwinn_testbench.comparison.conversion import Comparable, comparable, convert, quantised
 from darwinn_testbench.comparison.first_difference import (
     Judge,
     PairingFigures,
     RunTapped,
     first_differences,
 )
-from darwinn_testbench.comparison.pairing import Maps, Pair, arrange, pair, parse_maps
+from darwinn_testbench.comparison.pairing import Layout, Maps, Pair, arrange, pair, parse_maps
 from darwinn_testbench.comparison.program_localise import localise_device
 from darwinn_testbench.comparison.sides import (
     DeviceProgram,
@@ -46,10 +48,21 @@ from darwinn_testbench.comparison.sides import (
 )
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.localise import Divergence
-from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact
+from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact, Policy
 from darwinn_testbench.programs.run import drawn_sizes, unique
-from darwinn_testbench.report import Verdict
+from darwinn_testbench.report import Verdict, worst
 from darwinn_testbench.report.progress import ProgressCallback
+
+_IMAGE_RANK = 4
+_CHANNELS_LAST = Layout.TO_NHWC.value
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How inputs without a type are given: as integers or floats, and in which order."""
+
+    integers: bool
+    layout: Layout
 
 
 class ProgramCheck(Check):
@@ -69,7 +82,9 @@ class ProgramCheck(Check):
         if asked.localise and asked.reference is None:
             raise InputError("--localise compares values within two programs: give --reference")
         self.left, self.right = open_side(asked), open_reference(asked)
-        super().__init__(asked, self.left.file, cases_of(asked, self.left), None)
+        super().__init__(asked, self.left.file, cases_of(asked, self.left, self.right), None)
+        self._attempt: Attempt | None = None
+        self._moved: bool | None = None
         self.calls: list[tuple[str | None, Sequence[Datum]]] = []
         self.references: list[tuple[str | None, Sequence[Datum]]] = []
         self.pairings: list[PairingFigures] = []
@@ -87,6 +102,7 @@ class ProgramCheck(Check):
         """Make a call on both sides and judge its outputs."""
         if case.fresh:
             self.left.program.reset()
+        case = self._in_order(case)
         given = self._maps(case.function)
         expected = case.stored if self.right is None else self._expect(case, given)
         ports = self.left.inputs(case.function)
@@ -104,13 +120,51 @@ class ProgramCheck(Check):
         if expected is None:
             self.rows += [replace(row, verdict=self.asked.uncompared) for row in rows.values()]
             return
-        wanted, data = _realised(expected, None), {port.name: data for port, data in actual}
+        wanted, data = self._wanted(expected, case), {port.name: data for port, data in actual}
         for each in self._pairs([port for port, _ in actual], [port for port, _ in wanted], given):
             name = each.left.name
             self.rows.append(self._judge(rows[name], each, data[name], wanted[each.position][1]))
         if self.asked.localise:
             self.calls.append((case.function, values))
             self._localise(number)
+
+    def _in_order(self, case: Case) -> Case:
+        """A case of drawn images in the order in which the left side takes them, if it does not say
+        its types: as the right side has them, or with their channels behind.
+        """
+        ports = self.left.inputs(case.function)
+        if not self.cases.drawn or all(port.dtype is not None for port in ports):
+            return case
+        moved = replace(case, inputs=_channels_last(case.inputs))
+        if self._moved is None:
+            self._moved = not self._runs(case) and self._runs(moved)
+        return moved if self._moved else case
+
+    def _runs(self, case: Case) -> bool:
+        values = [case.inputs[port.name] for port in self.left.inputs(case.function)]
+        try:
+            self.left.program.run(values, function=case.function)
+        except ExecutionError:
+            return False
+        finally:
+            self.left.program.reset()
+        return True
+
+    def _wanted(self, expected: Sequence[Output], case: Case) -> list[tuple[Port, Datum]]:
+        """What the right side gave, with the steps that its program says."""
+        found = _realised(expected, None)
+        if self.right is None:
+            return found
+        ports = self.right.outputs(self._function_of(case))
+        if len(ports) != len(found):
+            return found
+        together = zip(found, ports, strict=True)
+        return [(replace(port, steps=said.steps), data) for (port, data), said in together]
+
+    def _function_of(self, case: Case) -> str | None:
+        """The function of the right side that a call is compared with."""
+        assert self.right is not None
+        return case.function if case.function in self.right.program.functions else None
 
     def _localise(self, number: int) -> None:
         assert self.right is not None
@@ -162,10 +216,10 @@ class ProgramCheck(Check):
 
     def _expect(self, case: Case, maps: Maps) -> tuple[Output, ...]:
         assert self.right is not None
-        function = case.function if case.function in self.right.program.functions else None
+        function = self._function_of(case)
         ports = self.right.inputs(function)
         pairs = pair(
-            self.left.inputs(case.function),
+            self._left_ports(case, ports),
             ports,
             maps.inputs,
             kind="input",
@@ -173,18 +227,48 @@ class ProgramCheck(Check):
             device=self.left.has_layers,
             all_right=True,
         )
-        values: list[Datum] = [None] * len(ports)
-        for each in pairs:
-            given = convert(np.asarray(case.inputs[each.left.name]), each.left, each.right).values
-            shape = each.shape or each.right.shape
-            values[each.position] = arrange(given, each.layout, shape, where=str(each.right))
+        failures: list[ExecutionError] = []
+        for attempt in self._attempts(pairs):
+            try:
+                outputs = self._run_right(function, _converted(case, pairs, attempt))
+            except Unavailable:
+                raise
+            except ExecutionError as error:
+                failures.append(error)
+                if self._attempt is None:
+                    self.right.program.reset()
+                continue
+            self._attempt = attempt
+            return outputs
+        reason = f"the reference {self.right.file} fails: {failures[0]}"
+        raise Unavailable(reason) from failures[0]
+
+    def _attempts(self, pairs: Sequence[Pair]) -> Sequence[Attempt]:
+        """Ways to give inputs to a right side that does not say their types: the one that it took,
+        or those that it may take.
+        """
+        if self._attempt is not None:
+            return [self._attempt]
+        untyped = [each for each in pairs if each.right.dtype is None]
+        integers = (True, False) if any(each.left.steps for each in untyped) else (False,)
+        images = any(each.left.shape and len(each.left.shape) == _IMAGE_RANK for each in untyped)
+        moves = (Layout.SAME, Layout.TO_NHWC) if images else (Layout.SAME,)
+        return [Attempt(*each) for each in product(integers, moves)]
+
+    def _run_right(self, function: str | None, values: Sequence[Datum]) -> tuple[Output, ...]:
+        assert self.right is not None
+        outputs = self.right.program.run(values, function=function)
         self.references.append((function, values))
-        try:
-            return self.right.program.run(values, function=function)
-        except Unavailable:
-            raise
-        except ExecutionError as error:
-            raise Unavailable(f"the reference {self.right.file} fails: {error}") from error
+        return outputs
+
+    def _left_ports(self, case: Case, others: Sequence[Port]) -> list[Port]:
+        """Inputs of the left side; of one without a type what the other side says of it."""
+        own, found = self.left.inputs(case.function), []
+        for port, said in zip(own, borrowed(own, others), strict=True):
+            data = np.asarray(case.inputs[port.name])
+            known = port.dtype is not None or data.dtype != said.dtype
+            found.append(port if known else replace(said, shape=data.shape))
+        return found
 
     def _pairs(
         self, actual: Sequence[Port], wanted: Sequence[Port], maps: Maps
@@ -207,19 +291,27 @@ class ProgramCheck(Check):
         if tensor.dtype.kind not in "fiub" or wanted.dtype.kind not in "fiub":
             same = type(actual) is type(expected) and actual == expected
             return row if same else _mismatch(row, f"{actual!r} instead of {expected!r}")
+        asked = self.asked.policy
+        # What is stored is of the same program, whose steps say nothing then.
+        left = each.left if self.right is not None else replace(each.left, steps=None)
         try:
-            converted = convert(wanted, each.right, each.left)
             back, where = each.layout.back, str(each.right)
-            values = arrange(converted.values, back, tensor.shape, where=where)
+            wanted = arrange(wanted, back, tensor.shape, where=where)
+            both = comparable(tensor, left, wanted, each.right, asked)
         except InputError as error:
             return _mismatch(row, str(error))
         exactly = self.right is None and tensor.dtype.kind == "f"
-        policy = NAMED["float32"] if exactly else default_policy(converted)
-        found = compare(
-            tensor, values, self.asked.policy or policy, zero_point=each.left.zero_point or 0
-        )
-        how = ", ".join(filter(None, [converted.how, str(back)]))
+        policy = asked or (NAMED["float32"] if exactly else self._default(both, each))
+        found = compare(both.actual, both.expected, policy, zero_point=both.zero_point)
+        how = ", ".join(filter(None, [both.how, str(back)]))
         return decided(replace(row, comparison=found, conversion=how), by, found)
+
+    def _default(self, both: Comparable, each: Pair) -> Policy:
+        """The policy that follows from both sides; LiteRT rounds twice (``LITERT_LAYER``)."""
+        sides = [self.left.program, None if self.right is None else self.right.program]
+        rounds = any(isinstance(program, TfliteProgram) for program in sides)
+        quantised_values = bool(each.left.scale or each.right.scale)
+        return FLOAT_REFERENCE if rounds and quantised_values else both.policy
 
     @property
     def _device(self) -> DeviceProgram | None:
@@ -246,10 +338,24 @@ class ProgramCheck(Check):
 
     def _drawn_sizes(self) -> list[str]:
         drawn = self.cases.drawn and self.left.device is None
-        return drawn_sizes(self.left.inputs(self.asked.function)) if drawn else []
+        if not drawn:
+            return []
+        return drawn_sizes(self.left.inputs(self.asked.function), self.cases.smaller)
 
     def _verdict(self) -> Verdict | None:
-        return None if self.rows else self.asked.uncompared
+        if not self.rows:
+            return self.asked.uncompared
+        # An error that the outputs of these inputs do not show is one all the same.
+        found = worst(row.verdict for row in self.rows)
+        return Verdict.MISMATCH if self.divergences and not found.failed else None
+
+    @property
+    def _inner_difference(self) -> str:
+        """The first value that differs within, where all outputs agree."""
+        if not self.divergences or any(row.verdict.failed for row in self.rows):
+            return ""
+        first = self.divergences[0]
+        return f"{first.where} is not {first.name} of the reference, though all outputs agree"
 
     def _summary(self) -> str:
         rows, device = self.rows, self.left.device
@@ -261,7 +367,33 @@ class ProgramCheck(Check):
             passed = sum(row.verdict is Verdict.PASS for row in rows)
             other = STORED if self.right is None else self.right.file
             text = f"{passed} of {len(rows)} outputs agree with {other} ({names or 'exact'})"
-        return "; ".join(filter(None, [text, "" if device is None else device.model.note]))
+        note = "" if device is None else device.model.note
+        return "; ".join(filter(None, [self._inner_difference, text, note]))
+
+
+def _converted(case: Case, pairs: Sequence[Pair], attempt: Attempt) -> list[Datum]:
+    """Inputs as the right side takes them; the attempt is about those that have no type there."""
+    values: list[Datum] = [None] * len(pairs)
+    for each in pairs:
+        data = np.asarray(case.inputs[each.left.name])
+        given, layout = convert(data, each.left, each.right).values, each.layout
+        if each.right.dtype is None:
+            stepped = quantised(data, each.left) if attempt.integers else None
+            given = given if stepped is None else stepped
+            layout = attempt.layout if data.ndim == _IMAGE_RANK and not each.shape else layout
+        shape = each.shape or each.right.shape
+        values[each.position] = arrange(given, layout, shape, where=str(each.right))
+    return values
+
+
+def _channels_last(inputs: TensorMap) -> TensorMap:
+    """Images with their channels behind rows and columns, where they are before them."""
+    return {
+        name: np.ascontiguousarray(np.transpose(data, _CHANNELS_LAST))
+        if data.ndim == _IMAGE_RANK
+        else data
+        for name, data in inputs.items()
+    }
 
 
 def _mismatch(row: OutputRow, message: str) -> OutputRow:

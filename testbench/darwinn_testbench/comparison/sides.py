@@ -27,9 +27,10 @@ from darwinn_reference.protocol import (
     Output,
     Port,
     Reference,
+    Steps,
     Tap,
 )
-from darwinn_reference.tflite.graph import NetworkTensor, TensorValues
+from darwinn_reference.tflite.graph import Network, NetworkTensor, TensorValues
 from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.examine import Tap as ChipTap
@@ -285,7 +286,7 @@ class TfliteProgram:
         self._states = {}
 
     def _ports(self, indices: Sequence[int]) -> tuple[Port, ...]:
-        return tuple(_graph_port(self.network.tensors[index]) for index in indices)
+        return tuple(_graph_port(self.network, index) for index in indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,8 +418,27 @@ def port_of(port: TensorPort) -> Port:
     return Port(port.name, port.dtype, port.shape, *quantisation)
 
 
-def _graph_port(tensor: NetworkTensor) -> Port:
+def _graph_port(network: Network, index: int) -> Port:
+    tensor = network.tensors[index]
     if not tensor.quantised:
-        return Port(tensor.name, tensor.dtype, tensor.shape)
-    scale, zero_point = float(tensor.scale[0]), int(tensor.zero_point[0])
-    return Port(tensor.name, tensor.dtype, tensor.shape, scale, zero_point)
+        return Port(tensor.name, tensor.dtype, tensor.shape, steps=_steps_of(network, index))
+    return Port(tensor.name, tensor.dtype, tensor.shape, *_whole_quantisation(tensor))
+
+
+def _whole_quantisation(tensor: NetworkTensor) -> tuple[float, int]:
+    return float(tensor.scale[0]), int(tensor.zero_point[0])
+
+
+def _steps_of(network: Network, index: int) -> Steps | None:
+    """What a floating point input or output is rounded to by the operators beside it."""
+    readers = [each for each in network.operators if index in each.inputs]
+    beside = [each.outputs[0] for each in readers if each.name == "QUANTIZE"]
+    if len(beside) != len(readers):
+        return None
+    if not readers:
+        writers = [each for each in network.operators if index in each.outputs]
+        beside = [each.inputs[0] for each in writers if each.name == "DEQUANTIZE"]
+    for stored in (network.tensors[each] for each in beside):
+        if stored.quantised and stored.dtype.kind in "iu":
+            return Steps(*_whole_quantisation(stored), stored.dtype)
+    return None

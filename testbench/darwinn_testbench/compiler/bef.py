@@ -28,7 +28,7 @@ _ELEMENTS = {
     np.dtype(np.int32): DType.I32,
     np.dtype(np.float32): DType.F32,
 }
-_CHAIN, _TENSOR = "!tfrt.chain", "!t.tensor"
+_CHAIN, _TENSOR = "!tfrt.chain", "!tfrt_tensor.tensor"
 
 
 def bef_file(network: Sample) -> bytes:

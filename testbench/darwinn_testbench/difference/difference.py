@@ -1,21 +1,26 @@
-"""Two compiled models side by side: what they differ in, aspect by aspect."""
+"""Two files side by side: what they differ in, aspect by aspect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from darwinn_formats.files import name_of
 from darwinn_sim import timing
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.codec import DecodeError
 
 from darwinn_testbench.chip.cycles import link_of
-from darwinn_testbench.difference import layers, program, resources
+from darwinn_testbench.difference import layers, program, programs, resources
+from darwinn_testbench.difference.gates import ASPECTS, judged, parse_bound
 from darwinn_testbench.difference.outputs import outputs
 from darwinn_testbench.difference.rows import Aspect, DifferenceRow, unknown
 from darwinn_testbench.difference.side import Comparing, Side
-from darwinn_testbench.report import Report, Verdict, counted, one_line, verdict_of
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.programs.formats import format_of
+from darwinn_testbench.report import Report, Verdict, counted, one_line, verdict_of, worst
 from darwinn_testbench.request.record import takes
+from darwinn_testbench.request.scope import Scope
 from darwinn_testbench.request.timing import NO_HOST
 
 Look = Callable[[Side, Side], Iterator[DifferenceRow]]
@@ -66,7 +71,7 @@ class AspectFigures:
 
 
 def compared(asked: Comparing) -> Report[DifferenceRow]:
-    """Compare two compiled models.
+    """Compare two compiled models, or two programs of one other format.
 
     The verdict is PASS without a difference, MISMATCH with one; an aspect that cannot be looked at
     is a row with that verdict. The figures are ``files`` (two ``FileFigures``), ``aspects``
@@ -74,9 +79,15 @@ def compared(asked: Comparing) -> Report[DifferenceRow]:
 
     Raises:
         FormatError, OSError: a file is not valid or cannot be read.
-        InputError: no such model, or inputs or a reference that do not fit.
+        InputError: no such model, programs of two formats, or something that does not fit them.
         ModelError, Unavailable: operators on the CPU cannot be run.
     """
+    if format_of(asked.a) is not None or format_of(asked.b) is not None:
+        return _programs(asked)
+    if asked.gates:
+        raise InputError("--gate is for programs of other formats than compiled models")
+    asked.refuse(Scope.PROGRAM)
+    _refuse_aspects(asked.only, _LOOKS)
     description = timing.chip_description(asked.chip_name)
     link = link_of(description, asked.host_name)
     left, right = (
@@ -86,10 +97,10 @@ def compared(asked: Comparing) -> Report[DifferenceRow]:
     only = asked.only
     rows: list[DifferenceRow] = []
     aspects: list[AspectFigures] = []
-    for aspect in Aspect:
+    for aspect, look in _LOOKS.items():
         if not only or aspect in only:
-            asked.progress(aspect.value, len(aspects), len(only) or len(Aspect))
-            found = tuple(_looked(aspect, _LOOKS[aspect], left, right))
+            asked.progress(aspect.value, len(aspects), len(only) or len(_LOOKS))
+            found = tuple(_looked(aspect, look, left, right))
             rows += found
             aspects.append(_figures(aspect, found))
     return Report(
@@ -106,6 +117,62 @@ def compared(asked: Comparing) -> Report[DifferenceRow]:
         },
         message=_message(aspects),
     )
+
+
+def _programs(asked: Comparing) -> Report[DifferenceRow]:
+    asked.refuse(Scope.CHIP)
+    if any(each is not None for each in asked.references):
+        raise InputError("--reference is for compiled models")
+    bounds = tuple(map(parse_bound, asked.gates))
+    _refuse_aspects(asked.only, programs.LOOKS)
+    left, right = programs.sides_of(asked)
+    wanted = {*asked.only, *(ASPECTS[each.gate] for each in bounds)} if asked.only else None
+    rows: list[DifferenceRow] = []
+    aspects: list[AspectFigures] = []
+    for aspect, look in programs.LOOKS.items():
+        if wanted is None or aspect in wanted:
+            asked.progress(aspect.value, len(aspects), len(programs.LOOKS))
+            found = tuple(look(left, right))
+            rows += found
+            aspects.append(_figures(aspect, found))
+    gates = tuple(judged(bounds, rows))
+    if gates:
+        aspects.append(_figures(Aspect.GATES, gates))
+    return Report(
+        command="diff",
+        file=f"{name_of(left.source)} {name_of(right.source)}",
+        rows=(*gates, *rows),
+        figures={
+            "files": tuple(
+                FileFigures(
+                    name_of(side.source), side.format.name, side.size, side.sha256, "", None, ""
+                )
+                for side in (left, right)
+            ),
+            "aspects": tuple(aspects),
+            "model": asked.model,
+            "seed": asked.seed,
+            "chip": "",
+            "host": NO_HOST,
+        },
+        decided=worst(each.verdict for each in gates) if gates else None,
+        message=_gates_message(gates) if gates else _message(aspects),
+    )
+
+
+def _gates_message(gates: Sequence[DifferenceRow]) -> str:
+    failed = [each for each in gates if not each.equal]
+    if not failed:
+        return f"all gates hold: {', '.join(each.name for each in gates)}"
+    said = (f"{each.name} ({each.message or f'{each.a:,} to {each.b:,}'})" for each in failed)
+    return f"gates that do not hold: {', '.join(said)}"
+
+
+def _refuse_aspects(only: Collection[Aspect], looks: Mapping[Aspect, object]) -> None:
+    wrong = [aspect for aspect in only if aspect not in looks]
+    if wrong:
+        known = ", ".join(aspect.value for aspect in looks)
+        raise InputError(f"--only {wrong[0]}: such files are compared in {known}")
 
 
 difference = takes(Comparing, "difference")(compared)

@@ -1,4 +1,4 @@
-"""What two compiled models are compared in, and a row of such a comparison."""
+"""What two compiled models, or two programs, are compared in, and a row of such a comparison."""
 
 from __future__ import annotations
 
@@ -44,13 +44,31 @@ class Aspect(StrEnum):
     """Hints, and the bytes that they move."""
     CYCLES = "cycles"
     """The event model: of executables, by cause, by layer."""
+    FUNCTIONS = "functions"
+    """Of a program of another format: what can be called, with inputs and outputs."""
+    OPERATORS = "operators"
+    """Of a program: counts by operator."""
+    DELEGATES = "delegates"
+    """Of a program: what executes the operators, and how many are left."""
+    SIZES = "sizes"
+    """Of a program: bytes of the file and its parts."""
+    CONSTANTS = "constants"
+    """Of a program: its constants, byte by byte."""
     OUTPUTS = "outputs"
     """What comes out for the same inputs."""
+    GATES = "gates"
+    """Bounds that are asked for (``--gate``)."""
 
 
 BY_WEIGHT = (
+    Aspect.GATES,
     Aspect.CYCLES,
     Aspect.OUTPUTS,
+    Aspect.DELEGATES,
+    Aspect.SIZES,
+    Aspect.FUNCTIONS,
+    Aspect.CONSTANTS,
+    Aspect.OPERATORS,
     Aspect.LAYERS,
     Aspect.PARAMETERS,
     Aspect.MEMORY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from darwinn_testbench.difference.rows import Aspect
 from darwinn_testbench.layers.rows import LayerRow
 from darwinn_testbench.layers.view import layers_of
 from darwinn_testbench.request import settings
-from darwinn_testbench.request.records import Drawn, LayerView, Naming, OfFiles
+from darwinn_testbench.request.records import Drawn, LayerView, Naming, OfFiles, OfProgram
 from darwinn_testbench.request.timing import Timed
 
 INFERENCE, CACHING = "inference", "parameter caching"
@@ -26,13 +26,13 @@ INFERENCE, CACHING = "inference", "parameter caching"
 
 
 @dataclass(frozen=True)
-class Comparing(Timed, OfFiles, Drawn):
-    """Two compiled models, A and B, and how they are compared.
+class Comparing(Timed, OfFiles, Drawn, OfProgram):
+    """Two compiled models, or two programs of one other format, A and B, and how they are compared.
 
     ``only`` are the aspects to look at; all of them by default. ``references`` are the models
     before compilation of A and of B, as ``.tflite``: layers have the names of their operators, and
     those of one tensor belong together. That takes an inference of each. ``inputs`` go by the names
-    of A's; by default one set of each kind is drawn.
+    of A's; by default one set of each kind is drawn. With ``gates`` these alone decide.
     """
 
     a: Source
@@ -45,6 +45,7 @@ class Comparing(Timed, OfFiles, Drawn):
     assumptions: settings.Assumptions = True
     only: Collection[Aspect] = ()
     references: tuple[Source | None, Source | None] = (None, None)
+    gates: Sequence[str] = ()
 
 
 class Side:

@@ -13,6 +13,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import Format
 from darwinn_testbench.programs.handler import MlirForm
 from darwinn_testbench.report import Report, Row, Verdict
+from darwinn_testbench.report.remarked import remarked
 
 _PARTS = ("method ", "module ", "function ")
 """How the first line of a part of a listing begins; what stands before is a part too."""
@@ -37,6 +38,7 @@ class PartRow(Row):
     lines: tuple[str, ...]
 
 
+@remarked
 def inspect_program(
     source: Source, found: Format, data: Sequence[Source] = ()
 ) -> Report[FunctionRow]:
@@ -76,6 +78,7 @@ def inspect_program(
     )
 
 
+@remarked
 def list_program(
     source: Source,
     found: Format,

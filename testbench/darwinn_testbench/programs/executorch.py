@@ -10,7 +10,7 @@ from typing import Any
 from darwinn_formats import executorch
 from darwinn_formats.files import Source
 from darwinn_formats.signatures import is_executorch_data
-from darwinn_reference.errors import names_of
+from darwinn_reference.errors import Unsupported, names_of
 from darwinn_reference.executorch import ExecutorchReference
 from darwinn_reference.executorch.original import OriginalRuntime, unavailable
 from darwinn_reference.executorch.reference import ports_of
@@ -26,7 +26,7 @@ def _load(
 ) -> executorch.ProgramFile | executorch.DataFile:
     if is_executorch_data(head_of(source)):
         return executorch.load_data(source)
-    return executorch.load(source, external=data)
+    return executorch.load(source, external=data, incomplete=True)
 
 
 def _describe(file: executorch.ProgramFile | executorch.DataFile) -> dict[str, Any]:
@@ -52,14 +52,38 @@ def _functions(
         yield FunctionFigures(plan.name, texts(inputs), texts(outputs), count)
 
 
-def _open(source: Source, opening: Opening, data: Sequence[Source] = ()) -> Reference:
+def _open(
+    source: Source,
+    opening: Opening,
+    data: Sequence[Source] = (),
+    *,
+    placeholders: bool = False,
+) -> Reference:
     file = executorch.load(source, external=data)
-    if opening.function is None:
-        return ExecutorchReference(file)
+    methods = None if opening.function is None else [opening.function]
+    if methods is None:
+        return _reference(file, methods, opening, placeholders=placeholders)
     if opening.function not in file.methods:
         known = names_of(file.methods)
         raise InputError(f"{file.file}: there is no method {opening.function}, only {known}")
-    return ExecutorchReference(file, methods=[opening.function])
+    return _reference(file, methods, opening, placeholders=placeholders)
+
+
+def _reference(
+    file: executorch.ProgramFile,
+    methods: Sequence[str] | None,
+    opening: Opening,
+    *,
+    placeholders: bool,
+) -> Reference:
+    try:
+        return ExecutorchReference(
+            file, methods=methods, placeholders=placeholders, natives=opening.natives
+        )
+    except Unsupported as error:
+        if error.what in ("operators", "delegates"):
+            error.args = (f"{error} (--natives MODULE gives them)",)
+        raise
 
 
 def _with_data(
@@ -70,6 +94,7 @@ def _with_data(
         load=partial(_load, data=data),
         open=partial(_open, data=data),
         original=partial(OriginalRuntime, external=data),
+        sketch=partial(_open, data=data, placeholders=True),
     )
 
 
@@ -82,4 +107,5 @@ HANDLER = Handler(
     with_data=_with_data,
     original=OriginalRuntime,
     missing=unavailable,
+    sketch=partial(_open, placeholders=True),
 )

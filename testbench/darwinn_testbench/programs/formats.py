@@ -14,7 +14,14 @@ from typing import Any, TextIO
 
 from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_formats.files import Source, name_of
-from darwinn_formats.signatures import Buffer, is_bef, is_executorch, is_iree
+from darwinn_formats.signatures import (
+    Buffer,
+    is_bef,
+    is_executorch,
+    is_executorch_data,
+    is_iree,
+    is_iree_parameters,
+)
 from darwinn_reference.protocol import Reference
 
 from darwinn_testbench.engine import Engine
@@ -41,6 +48,7 @@ class Format:
         module: of this package, that knows the format.
         handler_name: what the module calls its handler.
         extra: of the package, that installs the original runtime.
+        is_data: whether the first bytes of a file say that it is data of such programs.
     """
 
     name: str
@@ -48,6 +56,7 @@ class Format:
     module: str
     handler_name: str = "HANDLER"
     extra: str = ""
+    is_data: Callable[[Buffer], bool] = lambda _: False
 
     @property
     def handler(self) -> Handler[Any]:
@@ -68,14 +77,22 @@ class Format:
         if handler.with_data is None:
             raise InputError(
                 f"{name_of(data[0])}: {self.name} programs have no data in further files: "
-                "--with and --data are for DarwiNN and ExecuTorch files"
+                "--with and --data are for DarwiNN, ExecuTorch and IREE files"
             )
         return handler.with_data(data)
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("ExecuTorch", is_executorch, "executorch", extra="executorch"),
-    Format("IREE", is_iree, "iree", extra="iree"),
+    Format(
+        "ExecuTorch", is_executorch, "executorch", extra="executorch", is_data=is_executorch_data
+    ),
+    Format(
+        "IREE",
+        lambda head: is_iree(head) or is_iree_parameters(head),
+        "iree",
+        extra="iree",
+        is_data=is_iree_parameters,
+    ),
     Format("BEF", is_bef, "bef"),
     Format(
         "BEF as text",
@@ -119,7 +136,7 @@ def open_program(
     ``function`` is what will be called, where that matters for what the program needs; ``natives``
     are native functions of a BEF file or imports of an IREE module, and ``output`` takes what
     kernels print (by default standard error); ``host`` is what is said of the host of a BEF file,
-    ``data`` are files of external data of an ExecuTorch program. Machine code of an IREE module is
+    ``data`` are further files of the program. Machine code of an IREE module is
     executed by the original runtime, where that is installed.
 
     Raises:

@@ -81,6 +81,8 @@ class Handler(Generic[LoadedT]):
         has_host: whether programs have a host that ``Opening.host`` speaks of.
         with_data: the same for programs whose data is in further files; None where there are none.
         original: the original runtime of a file; None if there is none to be installed.
+        sketch: opens a file so that what is not there does nothing; None where nothing can be
+            missing.
         missing: why the original runtime cannot be used, or nothing.
     """
 
@@ -96,6 +98,7 @@ class Handler(Generic[LoadedT]):
     with_data: Callable[[Sequence[Source]], Handler[LoadedT]] | None = None
     original: Callable[[Source], Reference] | None = None
     missing: Callable[[], str | None] = lambda: None
+    sketch: Callable[[Source, Opening], Reference] | None = None
 
 
 def texts(ports: Sequence[Port]) -> tuple[str, ...]:

@@ -9,11 +9,13 @@ from typing import Any
 
 from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_formats.files import name_of
+from darwinn_reference.errors import Unsupported
 from darwinn_reference.observation import INPUT, OUTPUT
 from darwinn_reference.protocol import Datum, ObservableReference, Output, Reference
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of, open_program
+from darwinn_testbench.programs.handler import Opening
 from darwinn_testbench.programs.natives import load_natives
 from darwinn_testbench.programs.recorder import Recorder, Seen
 from darwinn_testbench.programs.run import choose_values, drawn_sizes, inputs_of
@@ -96,8 +98,17 @@ class ProgramCall:
         return self.program.run(self.values, function=self.function, observer=recorder)
 
 
-def open_call(asked: Call) -> ProgramCall:
+NOT_EXECUTED = "not executed, so that values are not those of the program"
+"""How a warning begins that names what does nothing in a call that only shows operators."""
+_PLACEHELD = frozenset({"operators", "delegates", "executables"})
+"""What may be missing of a program that is only looked at."""
+
+
+def open_call(asked: Call, *, sketch: bool = False) -> ProgramCall:
     """Open a program of another format, with inputs as for :func:`run.run_program`.
+
+    A ``sketch`` is a call of a program of which operators, delegates or executables are missing,
+    which a warning names: they do nothing.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -108,20 +119,29 @@ def open_call(asked: Call) -> ProgramCall:
     source, function = asked.source, asked.function
     found = format_of(source)
     printed = io.StringIO()
-    program = open_program(
-        source,
-        function=function,
-        natives=load_natives(asked.natives),
-        data=asked.data,
-        output=printed,
-    )
-    file = name_of(source)
+    file, natives, missing = name_of(source), load_natives(asked.natives), ""
+    try:
+        program = open_program(
+            source, function=function, natives=natives, data=asked.data, output=printed
+        )
+    except Unsupported as error:
+        handler = None if found is None else found.handler_with(asked.data)
+        if not sketch or handler is None or not handler.sketch or error.what not in _PLACEHELD:
+            raise
+        program = handler.sketch(source, Opening(function, natives, printed))
+        missing = f"{NOT_EXECUTED}: {error}"
+    if sketch and found is not None and not isinstance(program, ObservableReference):
+        handler = found.handler_with(asked.data)
+        if handler.sketch is not None:
+            program = handler.sketch(source, Opening(function, natives, printed))
+            missing = f"{NOT_EXECUTED}: machine code"
     if found is None or not isinstance(program, ObservableReference):
         raise Unavailable(
             f"{file}: machine code: the original runtime shows no operators of it "
             "(profile --engine original times whole calls)"
         )
     values, warnings = inputs_of_call(program, function, file, asked.inputs, asked.seed)
+    warnings += [missing] if missing else []
     return ProgramCall(program, file, found.name, function, values, warnings, printed)
 
 
@@ -148,7 +168,7 @@ def operators_in(asked: Call) -> Report[OperatorRow]:
     Operators that the call does not reach are not among them. Raises as :func:`open_call`; a call
     that fails is a fault, with the operators before it.
     """
-    call = open_call(asked)
+    call = open_call(asked, sketch=True)
     asked.progress("running", 0, None)
     recorder = Recorder()
     fault: ExecutionError | None = None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from darwinn_formats import executorch
 from darwinn_formats.errors import ExecutionError, Unavailable
 from darwinn_formats.files import Source, name_of
+from darwinn_formats.signatures import is_executorch_bundle
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.protocol import Port, Reference
 
@@ -31,10 +34,11 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
 from darwinn_testbench.programs.handler import REGION, Opening, Suite
 from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.programs.stored import StoredCall, bundled_calls
 from darwinn_testbench.programs.taps import ValueTaps
 from darwinn_testbench.report import Report, Verdict, verdict_of
 from darwinn_testbench.report.remarked import remarked
-from darwinn_testbench.request.inputs import Inputs
+from darwinn_testbench.request.inputs import Inputs, head_of
 from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.records import ProgramRun
 
@@ -49,12 +53,14 @@ _MACHINE_CODE = "machine code, which the original runtime has executed"
 def program_run(asked: ProgramRun) -> Report[RunRow]:
     """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
 
-    Inputs are given as for :func:`darwinn_testbench.chip.execution.run`; drawn ones have size 1
-    where the program leaves a size open, which a warning says. State that the program has stays
-    from call to call. A BEF file of several functions, none of them chosen nor called ``main`` or
-    ``forward``, is run as the test that it is: every function without arguments, in order; so is a
-    text that says which errors it expects. What kernels print is in the figures. ``data`` are files
-    of external data, ``host`` is what is said of the host of a BEF file.
+    Inputs are given as for :func:`darwinn_testbench.chip.execution.run`. Where the program leaves a
+    size open, drawn ones have its upper bound, every second set a smaller one, or size 1 if it says
+    no bound; a warning says which. A bundled program (.bpte) brings its inputs, each of a call of a
+    new program, unless ``runs`` or kinds of inputs are asked for. Other state that the program has
+    stays from call to call. A BEF file of several functions, none of them chosen nor called
+    ``main`` or ``forward``, is run as the test that it is: every function without arguments, in
+    order; so is a text that says which errors it expects. What kernels print is in the figures.
+    ``data`` are files of external data, ``host`` is what is said of the host of a BEF file.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -89,7 +95,12 @@ def program_run(asked: ProgramRun) -> Report[RunRow]:
         raise Unavailable(f"{name_of(source)}: --tap: the original runtime shows no values")
     looks = ValueTaps(taps, asked.keep) if taps else None
     few, kinds = few_runs(asked.runs, asked.inputs_kind), asked.inputs_kind
-    sets = choose_values(inputs, ports, seed=asked.seed, runs=few, inputs_kind=kinds)
+    own = [] if inputs is not None or asked.runs or kinds else own_calls(source, function)
+    several = inputs is None and not own and max(few or 0, len(kinds)) > 1
+    smaller = smaller_ports(program, ports, function) if several else []
+    sets: Sequence[Any] = own or choose_values(
+        inputs, ports, seed=asked.seed, runs=few, inputs_kind=kinds, smaller=smaller
+    )
     rows: list[RunRow] = []
     fault: ExecutionError | None = None
     begin = time.perf_counter()
@@ -98,9 +109,13 @@ def program_run(asked: ProgramRun) -> Report[RunRow]:
             asked.progress(f"call {number + 1} of {len(sets)}", number, len(sets))
             if looks is not None:
                 looks.begin(number)
+            if isinstance(values, StoredCall):
+                program.reset()
+                given, called = list(values.inputs or ()), values.function
+            else:
+                given, called = [values[port.name] for port in ports], function
             start = time.perf_counter()
-            given = [values[port.name] for port in ports]
-            outputs = program.run(given, function=function, tap=looks)
+            outputs = program.run(given, function=called, tap=looks)
             seconds = time.perf_counter() - start
             names = unique([Port(each.name, None, None) for each in outputs])
             rows += [
@@ -122,10 +137,10 @@ def program_run(asked: ProgramRun) -> Report[RunRow]:
             engine=executed_by,
             seed=asked.seed,
             inferences=len(sets),
-            random_inputs=inputs is None,
+            random_inputs=inputs is None and not own,
             taps=[] if looks is None else looks.found,
             warnings=[
-                *([] if inputs is not None else drawn_sizes(ports)),
+                *([] if inputs is not None or own else drawn_sizes(ports, smaller)),
                 *([] if executed_by is engine else [_MACHINE_CODE]),
             ],
         ),
@@ -196,6 +211,14 @@ def _figures(printed: io.StringIO, begin: float, **known: Any) -> dict[str, Any]
     return figures | known
 
 
+def own_calls(source: Source, function: str | None) -> list[StoredCall]:
+    """The calls that a program brings with it, of one function or of all: those of a .bpte."""
+    if not is_executorch_bundle(head_of(source)):
+        return []
+    calls = bundled_calls(executorch.load(source, incomplete=True))
+    return [call for call in calls if function in (None, call.function)]
+
+
 def inputs_of(program: Reference, function: str | None, file: str) -> tuple[Port, ...]:
     """Inputs of a function, with names of their own; InputError if there is no such function."""
     try:
@@ -224,8 +247,10 @@ def choose_values(
     seed: int,
     runs: int | None,
     inputs_kind: Sequence[str] = (),
+    smaller: Sequence[Port] = (),
 ) -> Sequence[TensorMap]:
-    """Values by port name: from files, arrays, or drawn as ``inputs.choose_inputs`` draws them.
+    """Values by port name: from files, arrays, or drawn as ``inputs.choose_inputs`` draws them,
+    every second set in the sizes of ``smaller`` if there are any.
 
     Raises:
         InputError: data that does not fit, a type that the program does not say, or runs or kinds
@@ -233,7 +258,8 @@ def choose_values(
         OSError: a file that cannot be read.
     """
     if given is None:
-        return random_inputs([_random_port(port) for port in ports], seed, runs, inputs_kind)
+        sets = random_inputs([_random_port(port) for port in ports], seed, runs, inputs_kind)
+        return replace(sets, smaller=tuple(map(_random_port, smaller)))
     refuse_drawing(runs, inputs_kind)
     files = [item for item in given if not isinstance(item, Mapping)]
     if files:
@@ -256,21 +282,78 @@ def _random_port(port: Port) -> TensorPort:
     return _reading_port(port)
 
 
-def drawn_sizes(ports: Sequence[Port]) -> list[str]:
+def drawn_sizes(ports: Sequence[Port], smaller: Sequence[Port] = ()) -> list[str]:
     """What is to be said of the sizes that drawn inputs have where the program leaves them open."""
-    return [
-        f"{port}: drawn as {'x'.join(map(str, _reading_port(port).shape))}, which the program "
-        "leaves open: --inputs gives data of other sizes"
-        for port in ports
-        if port.shape is not None and None in port.shape
-    ]
+    found = []
+    for number, port in enumerate(ports):
+        if port.shape is None or None not in port.shape:
+            continue
+        sizes = _sizes_text(port)
+        if port.bounds is not None:
+            sizes += ", the upper bound"
+        if smaller and smaller[number].shape != port.bounds:
+            sizes += f", and every second time as {_sizes_text(smaller[number])}"
+        rest = "which the program leaves open: --inputs gives data of other sizes"
+        found.append(f"{port}: drawn as {sizes}, {rest}")
+    return found
+
+
+def _sizes_text(port: Port) -> str:
+    return "x".join(map(str, _reading_port(port).shape))
+
+
+_MOST_PROBED = 1 << 21
+"""Elements of all inputs of a program whose smaller sizes are looked for: each takes a call."""
+_MOST_PROBES = 4
+
+
+def smaller_ports(program: Reference, ports: Sequence[Port], function: str | None) -> list[Port]:
+    """The ports in smaller sizes that the program takes, where it bounds sizes; else none.
+
+    Of the bounds in a file some are the only size. So each bound is halved wherever it stands, and
+    the program called with zeros.
+    """
+    bounded = [port.bounds or () for port in ports]
+    known = all(port.shape is not None and port.dtype is not None for port in ports)
+    if not any(bounded) or not known or sum(map(math.prod, bounded)) > _MOST_PROBED:
+        return []
+    found = list(ports)
+    sizes = sorted({size for bounds in bounded for size in bounds if size > 1}, reverse=True)
+    for size in sizes[:_MOST_PROBES]:
+        tried = [_halved(port, size) for port in found]
+        try:
+            program.run([_zeros(port) for port in tried], function=function)
+        except ExecutionError:
+            continue
+        finally:
+            program.reset()
+        found = tried
+    return found if found != list(ports) else []
+
+
+def _halved(port: Port, size: int) -> Port:
+    """The port with a bound of this size halved, as its shape."""
+    if port.bounds is None:
+        return port
+    shape = _reading_port(port).shape
+    together = zip(shape, port.bounds, strict=True)
+    halved = tuple(-(-own // 2) if own == bound == size else own for own, bound in together)
+    return replace(port, shape=halved)
+
+
+def _zeros(port: Port) -> AnyArray:
+    return np.zeros(_reading_port(port).shape, port.dtype)
 
 
 def _reading_port(port: Port) -> TensorPort:
     """The port for what reads files: with a size and a type where they are open."""
-    shape = tuple(_OPEN_SIZE if size is None else size for size in port.shape or ())
+    bounds = port.bounds or (_OPEN_SIZE,) * len(port.shape or ())
+    together = zip(port.shape or (), bounds, strict=True)
+    shape = tuple(bound if size is None else size for size, bound in together)
     dtype = np.dtype(np.uint8) if port.dtype is None else port.dtype
-    return TensorPort(port.name, shape, dtype, port.scale or 0.0, port.zero_point or 0)
+    known = port.scale or 0.0, port.zero_point or 0
+    limits = None if port.limit is None or not port.limit else (0, port.limit - 1)
+    return TensorPort(port.name, shape, dtype, *known, limits=limits, steps=port.steps)
 
 
 def _given_port(port: Port, arrays: Mapping[str, Given]) -> TensorPort:

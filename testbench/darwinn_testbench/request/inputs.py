@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from darwinn_formats.files import Source
-from darwinn_formats.signatures import is_executorch_data
+from darwinn_formats.signatures import is_external_data
 
 Inputs = Sequence[str | os.PathLike[str]] | Sequence[Mapping[str, Any]] | None
 """What a caller may give: files (``chip.inputs.read_inputs``), arrays by port name, or nothing."""
@@ -52,7 +52,7 @@ def head_of(source: Source) -> bytes:
 
 
 def split_data(files: Sequence[Source]) -> tuple[list[Source], list[Source]]:
-    """External data of ExecuTorch programs among files, by their content; and the others.
+    """Data of programs (.ptd, .irpa) among files, by their content; and the other files.
 
     Raises:
         OSError: a file cannot be read.
@@ -60,5 +60,5 @@ def split_data(files: Sequence[Source]) -> tuple[list[Source], list[Source]]:
     data: list[Source] = []
     others: list[Source] = []
     for file in files:
-        (data if is_executorch_data(head_of(file)) else others).append(file)
+        (data if is_external_data(head_of(file)) else others).append(file)
     return data, others

@@ -61,7 +61,7 @@ class Drawn(Seeded):
 @dataclass(frozen=True, kw_only=True)
 class OfFiles(Request):
     """Which model of a file, and the files beside it: ``others`` were compiled together with it,
-    ``external`` is external data (.ptd) of an ExecuTorch program."""
+    ``external`` is data of a program (.ptd, .irpa)."""
 
     model: settings.Model = 0
     companions: settings.FurtherFiles = ()
@@ -72,7 +72,7 @@ class OfFiles(Request):
 
     @property
     def external(self) -> Sequence[Source]:
-        """External data of ExecuTorch programs."""
+        """Data of programs of other formats."""
         return self._sorted[0]
 
     @property

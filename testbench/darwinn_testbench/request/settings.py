@@ -76,8 +76,8 @@ FurtherFiles = Annotated[
     Sequence[Source],
     Setting(
         "--with --data FILE",
-        f"--with: {_WITH[0].lower()}{_WITH[1:]}. --data: external data (.ptd) of an ExecuTorch "
-        "program.",
+        f"--with: {_WITH[0].lower()}{_WITH[1:]}. --data: data of a program: .ptd of "
+        "ExecuTorch, .irpa of IREE.",
         plain=Sequence[str],
         use=Use.FILE,
         key="with",
@@ -87,7 +87,7 @@ DataFiles = Annotated[
     Sequence[Source],
     Setting(
         "--data FILE",
-        "External data (.ptd) of an ExecuTorch program.",
+        "Data of a program: .ptd of ExecuTorch, .irpa of IREE.",
         plain=Sequence[str],
         scope=Scope.PROGRAM,
         use=Use.FILE,
@@ -300,8 +300,9 @@ Natives = Annotated[
     GivenNatives | str | None,
     Setting(
         "--natives MODULE",
-        "Python module, or .py file, whose mapping NATIVES has the native functions of a BEF "
-        "file, or the imports of an IREE module, by name. The module is executed.",
+        "Python module, or .py file, whose mapping NATIVES has, by name, the native "
+        "functions of a BEF file, the imports of an IREE module, or operators and delegates of an "
+        "ExecuTorch program. The module is executed.",
         plain=str | None,
         scope=Scope.PROGRAM,
         use=Use.MODULE,

@@ -134,8 +134,8 @@ def body(*source: Any, **options: Any) -> FunctionSource:
 
 REFUSED: dict[str, tuple[bytes, str]] = {
     "wrong version": (
-        module([RETURN], bytecode_version=16 << 16),
-        r"bytecode_version: bytecode version 16\.0 is none of those that are known: 15\.0, 17\.0",
+        module([RETURN], bytecode_version=18 << 16),
+        r"bytecode version 18\.0 is none of those that are known: 15\.0, 16\.0, 17\.0",
     ),
     "newer version": (
         module([RETURN], bytecode_version=17 << 16 | 1),

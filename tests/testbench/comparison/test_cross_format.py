@@ -7,6 +7,8 @@ same on every byte; as a .pte, which computes in float32 between quantised value
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from darwinn_testbench.compiler import (
 )
 from darwinn_testbench.compiler.fixed_point import exact_factor
 from darwinn_testbench.compiler.network import Sample
+from darwinn_testbench.compiler.uncompiled import uncompiled
 from darwinn_testbench.policy import parse
 from darwinn_testbench.report import Verdict
 from hypothesis import given, settings
@@ -270,6 +273,71 @@ def test_the_files_of_a_network_agree(
     )
     assert len(report.rows) == RUNS
     assert report.verdict is Verdict.PASS, report.message
+
+
+FORMATS = (".tflite", ".pte", ".bef")
+
+
+@pytest.mark.parametrize("network", ["dense", "convolution"])
+@pytest.mark.parametrize(("file", "reference"), list(permutations(FORMATS, 2)))
+def test_all_pairs_of_formats_agree_by_their_own_policy_both_ways(
+    samples: Path, network: str, file: str, reference: str
+) -> None:
+    """Generated inputs, no map and no policy: all follow from the two files."""
+    report = verify(
+        samples / f"{network}{file}",
+        samples / f"{network}{reference}",
+        natives=NATIVES if ".bef" in (file, reference) else None,
+        localise=True,
+        runs=2,
+    )
+    assert report.verdict is Verdict.PASS, report.message
+    assert not report.figures["divergences"]
+    assert {row.policy for row in report.rows} == {"lsb:1"}
+
+
+def hidden_error() -> tuple[DenseNetwork, DenseNetwork]:
+    """Two networks that differ in a weight of the first layer, which no output shows: what it makes
+    is multiplied by zero.
+    """
+    network = random_dense((40, 24, 12), 5)
+    first, last = network.layers
+    blind = last.weights.copy()
+    blind[:, 7] = 0
+    wrong = first.weights.copy()
+    wrong[7] = np.where(wrong[7] > 0, -100, 100)
+    ends = replace(network, layers=(first, replace(last, weights=blind)))
+    return ends, replace(ends, layers=(replace(first, weights=wrong), ends.layers[1]))
+
+
+@pytest.fixture(scope="module")
+def hidden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both networks in every format."""
+    folder = tmp_path_factory.mktemp("hidden")
+    for name, network in zip(("right", "wrong"), hidden_error(), strict=True):
+        (folder / f"{name}.pte").write_bytes(executorch_program(network))
+        (folder / f"{name}.bef").write_bytes(bef_file(network))
+        (folder / f"{name}.tflite").write_bytes(uncompiled(network))
+    return folder
+
+
+@pytest.mark.parametrize(("file", "reference"), list(product(FORMATS, FORMATS))[1:])
+def test_an_error_that_no_output_shows_is_a_mismatch(
+    hidden: Path, file: str, reference: str
+) -> None:
+    # Two models before compilation, the first pair, are nothing that this command compares.
+    natives = NATIVES if ".bef" in (file, reference) else None
+    options: dict[str, Any] = {"natives": natives, "runs": 1, "localise": True}
+    if file == reference == ".bef":
+        # Neither says the type of its input.
+        (port,) = TfrtReference(hidden / "right.bef", natives=NATIVES).inputs()
+        options["inputs"] = [{port.name: np.arange(-20, 20, dtype=np.int8).reshape(1, 40)}]
+    right = verify(hidden / f"right{file}", hidden / f"right{reference}", **options)
+    assert right.verdict is Verdict.PASS, right.message
+    wrong = verify(hidden / f"wrong{file}", hidden / f"right{reference}", **options)
+    assert all(row.verdict is Verdict.PASS for row in wrong.rows), wrong.message
+    assert wrong.verdict is Verdict.MISMATCH
+    assert "though all outputs agree" in wrong.message
 
 
 def test_the_command_sees_what_is_wrong(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from darwinn_reference.protocol import Port
-from darwinn_testbench.comparison.conversion import convert, default_policy
+from darwinn_reference.protocol import Port, Steps
+from darwinn_testbench.comparison.compare import compare
+from darwinn_testbench.comparison.conversion import comparable, convert
 from darwinn_testbench.comparison.pairing import (
     Layout,
     Pair,
@@ -16,7 +17,7 @@ from darwinn_testbench.comparison.pairing import (
     parse_maps,
 )
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact
+from darwinn_testbench.policy import FLOAT_REFERENCE, NAMED, Exact, FloatTolerance, Policy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,11 +143,9 @@ def test_every_byte_survives_a_float_reference(scale: float, zero_point: int) ->
     values = np.arange(-128, 128, dtype=np.int8)
     device, real = quantised(INT8, scale, zero_point), Port("f", FLOAT32, None)
     there = convert(values, device, real)
-    assert (there.values.dtype, there.how, there.rounded) == (FLOAT32, "dequantised", False)
+    assert (there.values.dtype, there.how) == (FLOAT32, "dequantised")
     back = convert(there.values, real, device)
     np.testing.assert_array_equal(back.values, values)
-    assert back.rounded
-    assert default_policy(back) == FLOAT_REFERENCE
 
 
 def test_quantising_saturates_and_refuses_what_it_cannot_say() -> None:
@@ -163,19 +162,103 @@ def test_integers_stay_but_for_their_sign_and_another_quantisation() -> None:
     octets = np.array([0, 127, 128, 255], np.uint8)
     plain = convert(octets, Port("u", UINT8, None), Port("s", INT8, None))
     np.testing.assert_array_equal(plain.values, [-128, -1, 0, 127])
-    assert default_policy(plain) == Exact()
     same = convert(octets, quantised(UINT8, 0.1, 128), quantised(INT8, 0.1, 0))
     np.testing.assert_array_equal(same.values, plain.values)
-    assert not same.rounded
+    assert same.how == "sign changed"
     other = convert(octets, quantised(UINT8, 0.1, 128), quantised(INT8, 0.2, 0))
     np.testing.assert_array_equal(other.values, [-64, 0, 0, 64])
-    assert (other.how, other.rounded) == ("requantised", True)
+    assert other.how == "requantised"
     wide = convert(np.array([300]), Port("w", np.dtype(np.int64), None), Port("t", None, None))
     assert wide.values.tolist() == [300]
     with pytest.raises(InputError, match="values 300 to 300 do not fit"):
         convert(np.array([300]), Port("w", np.dtype(np.int64), None), Port("u", UINT8, None))
 
 
-def test_floats_are_held_to_sums_in_another_order() -> None:
-    real = Port("f", FLOAT32, None)
-    assert default_policy(convert(np.zeros(1), real, real)) == NAMED["float32-reassociated"]
+# --- which policy, from both sides ----------------------------------------------------------------
+
+
+FLOAT16 = np.dtype(np.float16)
+BYTES = quantised(UINT8, 0.5, 10)
+SIDES = {
+    "float": Port("f", FLOAT32, None),
+    "half": Port("h", FLOAT16, None),
+    "float in steps": Port("s", FLOAT32, None, steps=Steps(0.5, 10, UINT8)),
+    "float in coarser steps": Port("c", FLOAT32, None, steps=Steps(2.0, 100, UINT8)),
+    "bytes": BYTES,
+    "signed bytes": quantised(INT8, 0.5, -118),
+    "coarser bytes": quantised(INT8, 2.0, 3),
+    "plain bytes": Port("p", UINT8, None),
+    "plain signed bytes": Port("i", INT8, None),
+}
+"""Outputs that are the same quantised value, or its real one."""
+REAL = np.array([-4.0, 0.0, 2.0, 40.0])
+
+
+def stored(name: str) -> np.ndarray:
+    """REAL as a side has it; integers without a scale are those of BYTES."""
+    port = SIDES[name]
+    assert port.dtype is not None
+    if port.dtype.kind == "f":
+        return REAL.astype(port.dtype)
+    known = port if port.scale else BYTES if port.dtype == UINT8 else SIDES["signed bytes"]
+    return convert(REAL, SIDES["float"], known).values
+
+
+def meaning(name: str) -> bool:
+    """Whether real values of a side are known."""
+    return not name.startswith("plain")
+
+
+@pytest.mark.parametrize("left", SIDES)
+@pytest.mark.parametrize("right", SIDES)
+def test_both_ways_of_a_comparison_ask_for_the_same(left: str, right: str) -> None:
+    sides = [(stored(name), SIDES[name]) for name in (left, right)]
+    there, back = (comparable(*one, *two) for one, two in (sides, sides[::-1]))
+    assert there.policy == back.policy
+    assert there.how == back.how
+    if there.actual.dtype == back.actual.dtype:
+        np.testing.assert_array_equal(there.actual, back.expected)
+    # What means the same is the same, where both sides say or imply what they mean.
+    plain = [name for name in (left, right) if not meaning(name)]
+    implied = all(SIDES[name].scale or SIDES[name].steps for name in (left, right) if meaning(name))
+    coarse = any("coarser" in name for name in (left, right))
+    if not plain or (implied and not coarse):
+        assert compare(there.actual, there.expected, there.policy).passed
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "policy", "dtype"),
+    [
+        ("float", "float", NAMED["float32-reassociated"], FLOAT32),
+        ("float", "half", NAMED["float32-reassociated"], FLOAT16),
+        ("float", "bytes", FLOAT_REFERENCE, UINT8),
+        ("float in steps", "bytes", FLOAT_REFERENCE, UINT8),
+        ("float in steps", "plain bytes", FLOAT_REFERENCE, UINT8),
+        ("float in steps", "float in steps", FLOAT_REFERENCE, UINT8),
+        ("float in steps", "coarser bytes", FLOAT_REFERENCE, INT8),
+        ("float", "plain bytes", NAMED["float32-reassociated"], FLOAT32),
+        ("bytes", "signed bytes", Exact(), UINT8),
+        ("bytes", "coarser bytes", FLOAT_REFERENCE, INT8),
+        ("plain bytes", "plain signed bytes", Exact(), UINT8),
+    ],
+)
+def test_the_policy_follows_from_both_quantisations(
+    left: str, right: str, policy: Policy, dtype: np.dtype
+) -> None:
+    found = comparable(stored(left), SIDES[left], stored(right), SIDES[right])
+    assert (found.policy, found.actual.dtype) == (policy, dtype)
+    assert found.expected.dtype == dtype
+
+
+def test_a_tolerance_of_floats_is_about_real_values() -> None:
+    tolerance = FloatTolerance(0.1, 0)
+    one, two = ((stored(name), SIDES[name]) for name in ("bytes", "float"))
+    found = comparable(*one, *two, tolerance)
+    np.testing.assert_array_equal(found.actual, REAL.astype(np.float32))
+    # Of integers on both sides it is about these.
+    assert comparable(*one, *one, tolerance).actual.dtype == UINT8
+
+
+def test_no_step_represents_nan() -> None:
+    with pytest.raises(InputError, match="f \\(float32\\) holds NaN"):
+        comparable(np.array([np.nan], np.float32), SIDES["float"], stored("bytes")[:1], BYTES)

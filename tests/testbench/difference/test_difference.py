@@ -45,6 +45,16 @@ from whole_models import with_floats
 NETWORK = random_dense([48, 48, 24], 1)
 PACKAGE = compile_network(NETWORK)
 MODEL = edgetpu_model(NETWORK, PACKAGE)
+CHIP_ASPECTS = {
+    Aspect.EXECUTABLES,
+    Aspect.INSTRUCTIONS,
+    Aspect.LAYERS,
+    Aspect.MEMORY,
+    Aspect.PARAMETERS,
+    Aspect.DMA,
+    Aspect.CYCLES,
+    Aspect.OUTPUTS,
+}
 PLACE = 1100
 """A byte of the parameters that moves some outputs and not others."""
 
@@ -72,7 +82,7 @@ def test_a_model_does_not_differ_from_itself_nor_from_its_package() -> None:
     for other in (MODEL, darwinn.dump(PACKAGE)):
         report = difference(MODEL, other)
         assert report.verdict is Verdict.PASS
-        assert {row.aspect for row in report.rows} == set(Aspect)
+        assert {row.aspect for row in report.rows} == CHIP_ASPECTS
         assert all(row.equal and not row.change for row in report.rows)
 
 

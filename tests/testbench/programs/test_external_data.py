@@ -40,7 +40,7 @@ def test_data_is_given_to_run_and_verify(
     assert (code, found["verdict"]) == (0, "pass")
 
 
-@pytest.mark.parametrize("command", ["inspect", "disasm", "run"])
+@pytest.mark.parametrize("command", ["run", "layers"])
 def test_without_its_data_a_program_says_how_to_give_it(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
@@ -48,6 +48,28 @@ def test_without_its_data_a_program_says_how_to_give_it(
     assert (code, found["verdict"]) == (2, "bad-input")
     assert "no data file has 'linear.weight': --data FILE" in found["message"]
     assert asked(capsys, command, folder / "net.pte", "--data", folder / "weights.ptd")[0] == 0
+
+
+def test_without_its_data_a_program_is_shown_all_the_same(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = asked(capsys, "inspect", folder / "net.pte")
+    assert code == 0
+    files_and_names = {
+        "files": ["net.ptd", "_default_external_constant.ptd"],
+        "tensors": ["linear.weight"],
+    }
+    assert found["description"]["absent"] == files_and_names
+    assert "external data of 1 tensors is not at hand (linear.weight ...)" in found["warnings"][0]
+    code, whole = asked(capsys, "inspect", folder / "net.pte", "--data", folder / "weights.ptd")
+    assert (code, "absent" in whole["description"], "warnings" in whole) == (0, False, False)
+    assert whole["description"]["methods"] == found["description"]["methods"]
+    listings = []
+    for data in ((), ("--data", folder / "weights.ptd")):
+        code, listed = asked(capsys, "disasm", folder / "net.pte", *data)
+        assert code == 0
+        listings.append(listed["rows"])
+    assert listings[0] == listings[1]
 
 
 def test_data_is_refused_where_it_is_of_no_use(

@@ -39,9 +39,9 @@ from darwinn_formats.tfrt.text.pieces import (
     Results,
     Word,
 )
+from darwinn_formats.tfrt.text.type_names import TENSOR as TENSOR
 
 CHAIN: Final = "!tfrt.chain"
-TENSOR: Final = "!t.tensor"
 BUFFER: Final = "!ht.host_buffer"
 SHAPE: Final = "!ts.shape"
 PARTIAL_SHAPE: Final = "!ts.partial_shape"

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from darwinn_formats.errors import TextError
 from darwinn_formats.tfrt.text.lexer import Token, tokens, unescape
+from darwinn_formats.tfrt.text.type_names import OLD_TENSOR, TENSOR
 
 _T = TypeVar("_T")
 
@@ -106,7 +107,7 @@ class TokenReader:
             raise self.error(str(error), token) from None
 
     def type(self) -> str:
-        """A type, as it is written, with brackets that match."""
+        """A type, as it is written but by its present name, with brackets that match."""
         start = self.token
         if start.kind not in ("type", "name"):
             raise self.error(f"a type is expected, not {start.text or 'the end'!r}")
@@ -120,7 +121,8 @@ class TokenReader:
                 depth += (last.text == "<") - (last.text == ">")
                 if depth == 0:
                     break
-        return " ".join(self.text[start.start : last.end].split())
+        written = " ".join(self.text[start.start : last.end].split())
+        return written.replace(OLD_TENSOR, TENSOR)
 
     def types(self) -> list[str]:
         """``type`` or ``(type, ...)``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from darwinn_formats.errors import ExecutionError
@@ -68,6 +68,7 @@ def _assert_buffer(buffer: Any, message: Any, minimum: int) -> None:
 
 
 @HAL.add("buffer.subspan", "0rII_r")
+@HAL_INLINE.add("buffer.subspan", "0rII_r")
 def _part(buffer: Any, offset: int, length: int) -> HalBuffer:
     return HalBuffer(Buffer(buffer_of(buffer).range(offset, length)))
 
@@ -100,6 +101,20 @@ def _allocated_inline(host: Host, size: int) -> tuple[HalBuffer, Buffer]:
     buffer = allocated(size)
     host.allocated(buffer.contents)
     return buffer, buffer.contents
+
+
+@HAL_INLINE.add("buffer.allocate.initialized", "0irII_rr", "alignment source offset length")
+def _initialized_inline(
+    host: Host, source: Any, offset: int, length: int
+) -> tuple[HalBuffer, Buffer]:
+    buffer, storage = _allocated_inline(host, length)
+    storage.memory[:] = source_of(source).part(offset, length)
+    return buffer, storage
+
+
+@HAL_INLINE.add("buffer.wrap", "0rII_r")
+def _wrapped(source: Any, offset: int, length: int) -> HalBuffer:
+    return HalBuffer(Buffer(source_of(source).part(offset, length)))
 
 
 @HAL.add("buffer_view.create", "0rIIiiCID_r")
@@ -149,21 +164,24 @@ def _view(value: object) -> BufferView:
     return expect(value, BufferView, "the view")
 
 
+_BOTH: Mapping[str, Callable[..., Any]] = {
+    "buffer.length 0r_I": lambda buffer: len(buffer_of(buffer).contents),
+    "buffer_view.buffer 0r_r": lambda view: _view(view).buffer,
+    "buffer_view.element_type 0r_i": lambda view: _view(view).element_type,
+    "buffer_view.encoding_type 0r_i": lambda view: _view(view).encoding,
+    "buffer_view.rank 0r_i": lambda view: len(_view(view).shape),
+    # The original prints the tensors to standard error; here taps show them.
+    "buffer_view.trace 0rCrD_v key operands": lambda: None,
+}
 HAL.add_all(
     {
-        "buffer.length 0r_I": lambda buffer: len(buffer_of(buffer).contents),
-        "buffer_view.buffer 0r_r": lambda view: _view(view).buffer,
-        "buffer_view.element_type 0r_i": lambda view: _view(view).element_type,
-        "buffer_view.encoding_type 0r_i": lambda view: _view(view).encoding,
-        "buffer_view.rank 0r_i": lambda view: len(_view(view).shape),
-        # Memory goes when nothing refers to it.
+        **_BOTH,
+        # Memory goes when nothing refers to it, so that no owner is the last one.
+        "buffer.allocation.preserve 0r_v buffer": lambda: None,
+        "buffer.allocation.discard 0r_i buffer": lambda: 0,
+        "buffer.allocation.is_terminal 0r_i buffer": lambda: 0,
         "device.queue.dealloca 0rIrrr_v device affinity wait signal buffer": lambda: None,
         "device.queue.dealloca 0rIrrrI_v device affinity wait signal buffer flags": lambda: None,
     }
 )
-HAL_INLINE.add_all(
-    {
-        "buffer.storage 0r_r": lambda buffer: buffer_of(buffer).contents,
-        "buffer_view.buffer 0r_r": lambda view: _view(view).buffer,
-    }
-)
+HAL_INLINE.add_all({**_BOTH, "buffer.storage 0r_r": lambda buffer: buffer_of(buffer).contents})

@@ -46,6 +46,11 @@ def execute(host: Host, commands: object, table: Sequence[Range] = ()) -> None:
     host.at(OUTSIDE)
 
 
+def bound_ranges(table: Sequence[tuple[Any, int, int]]) -> list[Range]:
+    """What an execution binds to the slots: buffer, offset and length of each."""
+    return [Range(0, buffer_of(buffer), offset, length) for buffer, offset, length in table]
+
+
 def _recorded(value: object) -> CommandBuffer:
     return expect(value, CommandBuffer, "a command buffer")
 
@@ -78,11 +83,11 @@ def _dispatch(
     return command
 
 
-@HAL.add(
-    "command_buffer.dispatch",
-    "0rrIiiiICiDCiirIID_v",
-    "commands executable entry x y z flags constants bindings",
-)
+_DISPATCH = "commands executable entry x y z flags constants bindings"
+
+
+@HAL.add("command_buffer.dispatch", "0rriiiiICiDCiirIID_v", _DISPATCH)
+@HAL.add("command_buffer.dispatch", "0rrIiiiICiDCiirIID_v", _DISPATCH)
 def _dispatch_counted(
     commands: Any,
     executable: Any,
@@ -99,11 +104,11 @@ def _dispatch_counted(
     _record(commands, command)
 
 
-@HAL.add(
-    "command_buffer.dispatch.indirect",
-    "0rrIirIICiDCiirIID_v",
-    "commands executable entry slot counts offset flags constants bindings",
-)
+_DISPATCH_INDIRECT = "commands executable entry slot counts offset flags constants bindings"
+
+
+@HAL.add("command_buffer.dispatch.indirect", "0rriirIICiDCiirIID_v", _DISPATCH_INDIRECT)
+@HAL.add("command_buffer.dispatch.indirect", "0rrIirIICiDCiirIID_v", _DISPATCH_INDIRECT)
 def dispatch_indirect(
     commands: Any,
     executable: Any,
@@ -115,16 +120,24 @@ def dispatch_indirect(
     bindings: Bindings,
 ) -> None:
     """Run an entry point for as many workgroups as memory says when it runs."""
-    place = _range(slot, counts, offset, _COUNTS.size)
     ranges = tuple(_range(*binding) for _, *binding in bindings)
     words = tuple(word for (word,) in constants)
-    program = executable_of(executable)
+    place = _range(slot, counts, offset, _COUNTS.size)
+    _record(commands, _dispatch_by_memory(executable_of(executable), entry, place, words, ranges))
 
+
+def _dispatch_by_memory(
+    executable: Executable,
+    entry: int,
+    counts: Range,
+    constants: tuple[int, ...],
+    bindings: tuple[Range, ...],
+) -> Command:
     def command(host: Host, table: Sequence[Range]) -> None:
-        workgroups = _COUNTS.unpack(place.resolve(table))
-        _dispatch(program, entry, workgroups, words, ranges)(host, table)
+        workgroups = _COUNTS.unpack(counts.resolve(table))
+        _dispatch(executable, entry, workgroups, constants, bindings)(host, table)
 
-    _record(commands, command)
+    return command
 
 
 @HAL.add("command_buffer.push_constants", "0rriCiD_v", "commands layout offset values")
@@ -143,13 +156,40 @@ def _push_bindings(commands: Any, number: int, bindings: Bindings) -> None:
 @HAL.add("command_buffer.dispatch", "0rriiii_v")
 def dispatch_pushed(commands: Any, executable: Any, entry: int, x: int, y: int, z: int) -> None:
     """Run an entry point with the constants and ranges that were set."""
-    state = _recorded(commands)
-    words = tuple(state.constants[index] for index in sorted(state.constants))
+    words, ranges = _pushed(_recorded(commands))
+    _record(commands, _dispatch(executable_of(executable), entry, (x, y, z), words, ranges))
+
+
+@HAL.add("command_buffer.dispatch.indirect", "0rrirI_v")
+def dispatch_pushed_indirect(
+    commands: Any, executable: Any, entry: int, counts: Any, offset: int
+) -> None:
+    """The same for as many workgroups as memory says when it runs."""
+    words, ranges = _pushed(_recorded(commands))
+    place = _range(None, counts, offset, _COUNTS.size)
+    _record(commands, _dispatch_by_memory(executable_of(executable), entry, place, words, ranges))
+
+
+def _pushed(state: CommandBuffer) -> tuple[tuple[int, ...], tuple[Range, ...]]:
+    """The constants and ranges that were set, by their numbers."""
     if len(state.bindings) > 1:
         raise Unsupported("uses of imports", ["hal.command_buffer.dispatch with several sets"])
     (bound,) = state.bindings.values() or ({},)
-    ranges = tuple(bound[ordinal] for ordinal in sorted(bound))
-    state.commands.append(_dispatch(executable_of(executable), entry, (x, y, z), words, ranges))
+    words = tuple(state.constants[index] for index in sorted(state.constants))
+    return words, tuple(bound[ordinal] for ordinal in sorted(bound))
+
+
+@HAL.add("command_buffer.execute.commands", "0rrCrIID_v")
+def execute_within(commands: Any, others: Any, table: Sequence[tuple[Any, int, int]]) -> None:
+    """Run another command buffer at this place, its slots bound to the ranges of the table."""
+    inner, bound = _recorded(others), bound_ranges(table)
+
+    def command(host: Host, _: Sequence[Range]) -> None:
+        for entry in inner.commands:
+            host.look()
+            entry(host, bound)
+
+    _record(commands, command)
 
 
 # Copies and fills.
@@ -163,16 +203,16 @@ def _fill(target: Range, pattern: int, size: int) -> Command:
     return lambda host, table: transfers.fill(host, target.resolve(table), pattern, size)
 
 
+_COPY_SLOTS = "commands source_slot target_slot source source_offset target target_offset length"
+
+
 @HAL.add(
     "command_buffer.copy_buffer",
     "0rrIrII_v",
     "commands source source_offset target target_offset length",
 )
-@HAL.add(
-    "command_buffer.copy_buffer",
-    "0riirIrIII_v",
-    "commands source_slot target_slot source source_offset target target_offset length flags",
-)
+@HAL.add("command_buffer.copy_buffer", "0riirIrII_v", _COPY_SLOTS)
+@HAL.add("command_buffer.copy_buffer", "0riirIrIII_v", f"{_COPY_SLOTS} flags")
 def _copy_buffer(
     commands: Any,
     source: Any,
@@ -190,6 +230,9 @@ def _copy_buffer(
 
 @HAL.add("command_buffer.fill_buffer", "0rrIIii_v", "commands target offset length pattern size")
 @HAL.add(
+    "command_buffer.fill_buffer", "0rrIIiii_v", "commands target offset length slot pattern size"
+)
+@HAL.add(
     "command_buffer.fill_buffer",
     "0rrIIiIiI_v",
     "commands target offset length slot pattern size flags",
@@ -206,11 +249,11 @@ def _fill_buffer(
     _record(commands, _fill(_range(slot, target, offset, length), pattern, size))
 
 
-@HAL.add(
-    "command_buffer.update_buffer",
-    "0rrIrIIiI_v",
-    "commands source source_offset target target_offset length slot flags",
-)
+_UPDATE = "commands source source_offset target target_offset length slot"
+
+
+@HAL.add("command_buffer.update_buffer", "0rrIrIIi_v", _UPDATE)
+@HAL.add("command_buffer.update_buffer", "0rrIrIIiI_v", f"{_UPDATE} flags")
 def update_buffer(
     commands: Any,
     source: Any,

@@ -10,6 +10,7 @@ from darwinn_reference.iree.memory import Buffer
 
 
 @HAL.add("executable.create", "0rrrrCrD_r", "device format_name data constants layouts")
+@HAL.add("executable.create", "0rrrr_r", "device format_name data constants")
 @HAL.add("executable.create", "0rIrrr_r", "device affinity format_name data constants")
 def _create(host: Host, format_name: Any, data: Any, constants: Any) -> Executable:
     name = text_of(format_name)

@@ -11,6 +11,7 @@ from darwinn_formats.errors import ExecutionError
 from darwinn_reference.iree import effects
 from darwinn_reference.iree.imports import ImportTable, expect
 from darwinn_reference.iree.memory import Buffer
+from darwinn_reference.iree.parameter_store import ParameterStore
 
 WHOLE_BUFFER = -1
 """Length of a range that goes to the end of its buffer."""
@@ -99,6 +100,15 @@ class Executable(Protocol):
 
 class Host(Protocol):
     """What the imports need of the reference."""
+
+    @property
+    def parameters(self) -> ParameterStore:
+        """Values of files that the program may load."""
+        ...
+
+    def takes(self, format_name: str) -> bool:
+        """Whether executables of a format can be created."""
+        ...
 
     def look(self) -> None:
         """ExecutionError if the call has taken more time or memory than it may."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from darwinn_reference.iree.hal import transfers
-from darwinn_reference.iree.hal.commands import execute
-from darwinn_reference.iree.hal.objects import HAL, Host, Range, buffer_of, source_of
+from darwinn_reference.iree.hal.commands import bound_ranges, execute
+from darwinn_reference.iree.hal.objects import HAL, Host, buffer_of, source_of
 
 _QUEUE = "device affinity wait signal"
 _COPY = f"{_QUEUE} source source_offset target target_offset length flags"
@@ -19,7 +19,9 @@ def _fill(host: Host, target: Any, offset: int, length: int, pattern: int, size:
 
 
 @HAL.add("device.queue.copy", "0rIrrrIrIII_v", _COPY)
+@HAL.add("device.queue.read", "0rIrrrIrIIi_v", _COPY)
 @HAL.add("device.queue.read", "0rIrrrIrIII_v", _COPY)
+@HAL.add("device.queue.write", "0rIrrrIrIIi_v", _COPY)
 @HAL.add("device.queue.write", "0rIrrrIrIII_v", _COPY)
 def _copy(
     host: Host, source: Any, source_offset: int, target: Any, target_offset: int, length: int
@@ -37,6 +39,7 @@ def _update(
 
 
 HAL.add("device.queue.execute", "0rIrrrI_v", f"{_QUEUE} commands flags")(execute)
+HAL.add("ex.submit_and_wait", "0rr_v", "device commands")(execute)
 
 
 @HAL.add("device.queue.execute", "0rIrrCrD_v", f"{_QUEUE} commands")
@@ -45,7 +48,7 @@ def _execute_several(host: Host, commands: Sequence[tuple[Any]]) -> None:
         execute(host, entry)
 
 
+@HAL.add("device.queue.execute.indirect", "0rIrrrCrIID_v", f"{_QUEUE} commands table")
 @HAL.add("device.queue.execute.indirect", "0rIrrrICrIID_v", f"{_QUEUE} commands flags table")
 def _execute_bound(host: Host, commands: Any, table: Sequence[tuple[Any, int, int]]) -> None:
-    bound = [Range(0, buffer_of(buffer), offset, length) for buffer, offset, length in table]
-    execute(host, commands, bound)
+    execute(host, commands, bound_ranges(table))

@@ -15,6 +15,7 @@ from darwinn_formats.errors import ExecutionError, FormatError
 from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.builder import MethodBuilder, ProgramBuilder, Value
 from darwinn_reference.arrays import AnyArray
+from darwinn_reference.bfloat16 import to_bfloat16
 from darwinn_reference.errors import Unsupported
 from darwinn_reference.executorch import (
     DelegateProgram,
@@ -22,7 +23,6 @@ from darwinn_reference.executorch import (
     TensorValue,
     interpreter,
 )
-from darwinn_reference.executorch.values import to_bfloat16
 from darwinn_reference.protocol import Intermediate, Reference
 from hypothesis import given
 from hypothesis import strategies as st
