@@ -80,8 +80,9 @@ def replay(design: Design, widths: dict[str, int], work: Path) -> list[str]:
     ports are so wide."""
     netlist, top, found = work / f"{design.top}.v", work / "replay.v", work / "icarus.txt"
     # Without Verilator's waivers; yosys finds the other modules by their names.
-    sources = [*design_sources(design, work)[1:], *(f"-y {folder}" for folder in folders())]
-    plain_verilog([*sources, "-Y .sv"], design, netlist)
+    sources = [str(path) for path in design_sources(design, work)[1:]]
+    found_by_name = [f"-y {folder}" for folder in folders()]
+    plain_verilog([*sources, *found_by_name, "-Y .sv"], design, netlist)
     connections, sizes = [], {True: 0, False: 0}
     for port in reversed(ports(design.top)):
         low, width = sizes[port.is_input], widths[port.name]

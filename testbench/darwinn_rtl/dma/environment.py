@@ -53,14 +53,14 @@ class DmaEnvironment(uvm_env):
     def build_phase(self) -> None:
         """Create the parts."""
         self.bench: Bench = ConfigDB().get(self, "", "BENCH")
-        self.registers_agent = RegisterAgent.create("registers_agent", self)
-        self.memory = MemoryAgent.create("memory", self)
-        self.descriptors = DescriptorAgent.create("descriptors", self)
-        self.sinks = StreamSinks.create("sinks", self)
-        self.source = OutputSource.create("source", self)
-        self.monitor = DmaMonitor.create("monitor", self)
-        self.interrupts = InterruptMonitor.create("interrupts", self)
-        self.scoreboard = Scoreboard.create("scoreboard", self)
+        self.registers_agent: RegisterAgent = RegisterAgent.create("registers_agent", self)
+        self.memory: MemoryAgent = MemoryAgent.create("memory", self)
+        self.descriptors: DescriptorAgent = DescriptorAgent.create("descriptors", self)
+        self.sinks: StreamSinks = StreamSinks.create("sinks", self)
+        self.source: OutputSource = OutputSource.create("source", self)
+        self.monitor: DmaMonitor = DmaMonitor.create("monitor", self)
+        self.interrupts: InterruptMonitor = InterruptMonitor.create("interrupts", self)
+        self.scoreboard: Scoreboard = Scoreboard.create("scoreboard", self)
 
     def connect_phase(self) -> None:
         """Connect the monitors to the scoreboard."""
@@ -70,8 +70,7 @@ class DmaEnvironment(uvm_env):
     @property
     def registers(self) -> RegisterModel:
         """The register model."""
-        model: RegisterModel = self.registers_agent.model
-        return model
+        return self.registers_agent.model
 
     async def reset(self) -> None:
         """Reset the design and the parts that keep its history."""
