@@ -1,7 +1,8 @@
 """Networks by chance, to try compilers and everything behind them on.
 
 A seed determines a network: shapes, windows, strides, scales, branches. Each step takes an operator
-that fits what there is; what nobody has read at the end is an output.
+that fits what there is; what nobody has read at the end is an output. ``recipes`` describes such
+networks by their steps, with several inputs, so that they can be made smaller.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 _SPREAD = 40.0
 """Steps of a standard deviation of a result: so much that some values saturate."""
 _BYTE_DEVIATION = 74.0
+_EDGES = (1, 1, 1, 1, 1, 1, 1, 1, 1 / 32, 1 / 4, 4, 64)
+"""What scales of results are multiplied by: mostly nothing, else so that many values are equal."""
 _ACTIVATIONS = (
     ActivationFunctionType.NONE,
     ActivationFunctionType.RELU,
@@ -55,6 +58,10 @@ class _Value:
     def channels(self) -> int:
         return self.shape[-1]
 
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
 
 class RandomNetwork:
     """A network that grows operator by operator.
@@ -73,8 +80,31 @@ class RandomNetwork:
         self._tensors: list[tflite.Tensor] = []
         self._operators: list[tflite.Operator] = []
         self._codes: list[BuiltinOperator] = []
-        self.values = [self._value(tuple(shape), 1 / 128, self._zero_point())]
+        self.values: list[_Value] = []
+        self._inputs: list[_Value] = []
         self._read: set[int] = set()
+        self._shown: set[int] = set()
+        self._edge = 1.0
+        self.add_input(shape)
+
+    def add_input(self, shape: Sequence[int]) -> _Value:
+        """A further input of the network; (1, height, width, channels)."""
+        added = self._value(tuple(shape), 1 / 128, self._zero_point())
+        self.values.append(added)
+        self._inputs.append(added)
+        return added
+
+    def draw_again(self, seed: Sequence[int]) -> None:
+        """Draw what follows from another seed, with results at an edge of the range now and then.
+
+        A scale far above or below the spread of a result makes it constant or saturated.
+        """
+        self.random = np.random.default_rng(seed)
+        self._edge = float(self.random.choice(_EDGES))
+
+    def show(self, value: _Value) -> None:
+        """Make a value an output, whatever reads it."""
+        self._shown.add(value.index)
 
     # --- tensors --------------------------------------------------------------------------------
 
@@ -158,7 +188,7 @@ class RandomNetwork:
         bias = self.random.integers(-int(deviation), int(deviation) + 1, channels, np.int32)
         weights = self._constant(values, scales.tolist(), zero_point, axis)
         biases = self._constant(bias, (scales * source.scale).tolist())
-        scale = deviation * source.scale * float(scales.mean()) / _SPREAD
+        scale = deviation * source.scale * float(scales.mean()) / _SPREAD * self._edge
         return weights, biases, scale, self._zero_point()
 
     def _window(self, source: _Value) -> dict[str, Any]:
@@ -295,7 +325,7 @@ class RandomNetwork:
         else:
             scale = source.scale * other.scale * _SPREAD * self.random.uniform(0.5, 2)
             options = o.MulOptions(self._activation())
-        result = self._value(source.shape, scale, self._zero_point())
+        result = self._value(source.shape, scale * self._edge, self._zero_point())
         return self._operate(kind, (source.index, other.index), result, options)
 
     def with_constant(
@@ -484,10 +514,34 @@ class RandomNetwork:
             if fitting:
                 fitting[int(self.random.integers(len(fitting)))](self, source)
 
+    def is_read(self, value: _Value) -> bool:
+        """Whether an operator reads a value."""
+        return value.index in self._read
+
+    @property
+    def outputs(self) -> tuple[_Value, ...]:
+        """Values that no operator reads, and those that are shown."""
+        made = [each for each in self.values if each not in self._inputs]
+        return tuple(
+            each for each in made if each.index not in self._read or each.index in self._shown
+        )
+
+    @property
+    def inputs(self) -> tuple[_Value, ...]:
+        """Inputs that an operator reads."""
+        return tuple(each for each in self._inputs if each.index in self._read)
+
+    @property
+    def operands(self) -> tuple[tuple[int, ...], ...]:
+        """Tensors that each operator reads."""
+        return tuple(operator.inputs for operator in self._operators)
+
     def finish(self) -> bytes:
-        """The model: its outputs are the values that no operator reads."""
-        outputs = tuple(each.index for each in self.values[1:] if each.index not in self._read)
-        graph = tflite.SubGraph(tuple(self._tensors), (0,), outputs, tuple(self._operators), "main")
+        """The model, without inputs that no operator reads."""
+        inputs = tuple(each.index for each in self.inputs)
+        outputs = tuple(each.index for each in self.outputs)
+        operators = tuple(self._operators)
+        graph = tflite.SubGraph(tuple(self._tensors), inputs, outputs, operators, "main")
         codes = tuple(tflite.OperatorCode(min(int(c), 127), "", 1, int(c)) for c in self._codes)
         model = tflite.Model(3, codes, (graph,), "darwinn-testbench", tuple(self._buffers))
         return flatbuffer.write(model)

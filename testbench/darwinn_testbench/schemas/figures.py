@@ -25,6 +25,7 @@ from darwinn_testbench.comparison.excitation import ExcitationFigures
 from darwinn_testbench.comparison.first_difference import PairingFigures
 from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures
+from darwinn_testbench.compilation.bins import Bin, Crossed
 from darwinn_testbench.compilation.compile import LayerRow
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
 from darwinn_testbench.engine import Engine
@@ -147,6 +148,18 @@ class CompiledFigures(TypedDict):
     operators_on_cpu: int
     layers: tuple[LayerRow, ...]
     compile_seconds: float
+    seconds: float
+
+
+class GeneratedFigures(TypedDict):
+    """`generate`."""
+
+    seed: int
+    networks: int
+    checked: bool
+    engine: Engine
+    bins: tuple[Bin, ...]
+    programs: tuple[Crossed, ...]
     seconds: float
 
 

@@ -15,6 +15,7 @@ from darwinn_testbench.chip.execution import RunRow
 from darwinn_testbench.chip.inspection import ExecutableRow
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.compilation.compile import CompileRow
+from darwinn_testbench.compilation.generate import GeneratedRow
 from darwinn_testbench.compiler import SampleRow
 from darwinn_testbench.device.answers import Answers
 from darwinn_testbench.difference.rows import DifferenceRow
@@ -50,6 +51,7 @@ COMMANDS: Mapping[str, tuple[tuple[Any, Any], ...]] = {
     "dma": ((DmaFigures, figures.Transferred),),
     "explain": ((ExplainRow, figures.Explained),),
     "compile": ((CompileRow, figures.CompiledFigures),),
+    "generate": ((GeneratedRow, figures.GeneratedFigures),),
     "diff": ((DifferenceRow, figures.Compared),),
     "layers": ((LayerRow, figures.Layers), (OperatorRow, figures.OperatorsSeen)),
     "run": ((RunRow, figures.Ran),),

@@ -16,8 +16,8 @@ from darwinn_testbench.cli.outputs import OUTPUTS, TEXTS
 from darwinn_testbench.compiler import sample
 
 READS = {
-    "--base", "--chip", "--data", "--expected", "--host", "--inputs", "--labels", "--models",
-    "--natives", "--points", "--preload", "--program", "--reference", "--replay", "--then",
+    "--against", "--base", "--chip", "--data", "--expected", "--host", "--inputs", "--labels",
+    "--models", "--natives", "--points", "--preload", "--program", "--reference", "--replay", "--then",
     "--times", "--with",
 }  # fmt: skip
 """Options that name what is read, or may."""
@@ -74,7 +74,7 @@ def folder(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def reading(command: str, file: str) -> list[str]:
     """Words that have a command read the file: by every argument, or else by an option."""
-    without = {"accuracy": "--points", "device": "--replay"}
+    without = {"accuracy": "--points", "device": "--replay", "generate": "--against"}
     if command in without:
         return [without[command], file]
     kinds = [each.param_type_name for each in commands.load(command).params]

@@ -44,6 +44,7 @@ REPORTS = (
     ("harness", "new", "mine"),
     ("harness", "export", "sources", "--top", "harness"),
     ("compile", "dense.tflite", "--out_dir", "compiled"),
+    ("generate", "--seed", "3", "--size", "1", "--check", "--out", "networks"),
     ("diff", DENSE, "dense_stand_alone_edgetpu.tflite"),
     ("layers", "convolution_edgetpu.tflite"),
     ("layers", "convolution.pte"),

@@ -1,0 +1,223 @@
+"""Networks by chance on every engine, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from darwinn_formats.darwinn import load
+from darwinn_sim.lifting.program import LiftedProgram
+from darwinn_testbench.chip.cycles import CyclesRow
+from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.compilation import engines
+from darwinn_testbench.compilation.bins import WELL_MIXED, Bin, Held, compared, declared, held_by
+from darwinn_testbench.compilation.generate import GenerateOptions, generate
+from darwinn_testbench.compiler.random_networks import OPERATORS
+from darwinn_testbench.compiler.recipes import Recipe, network_of, recipe, reduced
+from darwinn_testbench.compiler.stages import mapping
+from darwinn_testbench.compiler.stages.rows import identity
+from darwinn_testbench.engine import Engine
+from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import Verdict
+from harness_runs import require_toolchain
+
+from tests.nightly.deadline import is_over
+
+SMALL = GenerateOptions(seed=3, size=2, operators=("AVERAGE_POOL_2D",), check=True)
+
+
+def networks(bins: Sequence[Bin], name: str) -> int:
+    return next(each.networks for each in bins if each.bin == name)
+
+
+def test_all_engines_agree_on_some_networks() -> None:
+    report = generate(GenerateOptions(seed=41, count=8, size=5, check=True))
+    failed = [(row.repeat, row.message) for row in report.rows if row.verdict.failed]
+    assert not failed
+    assert all(row.cycles for row in report.rows)
+    assert len(report.rows) == 8
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(1000, 2000, 100))
+def test_all_engines_agree_on_a_thousand_networks(first: int) -> None:
+    if is_over():
+        pytest.skip("the night is over")
+    report = generate(GenerateOptions(seed=first, count=100, check=True))
+    failed = [(row.repeat, row.message) for row in report.rows if row.verdict.failed]
+    assert not failed
+    assert networks(report.figures["bins"], WELL_MIXED) >= 45
+    never = [each for each in report.figures["bins"] if not each.networks]
+    assert {each.group for each in never} <= {"kinds of operators", "operators", "inputs"}
+
+
+@pytest.mark.nightly
+def test_the_rtl_agrees_on_a_hundred_networks() -> None:
+    require_toolchain()
+    for seed in range(5000, 5100):
+        if is_over():
+            break
+        asked = GenerateOptions(seed=seed, size=5, check=True, engine=Engine.RTL)
+        (row,) = generate(asked).rows
+        assert not row.verdict.failed, (row.repeat, row.message)
+        assert row.rtl_cycles or not row.on_chip
+
+
+def test_a_seed_gives_the_same_network_and_most_are_well_mixed() -> None:
+    assert recipe(5) == recipe(5)
+    assert recipe(5) != recipe(6)
+    first, second = (network_of(recipe(5)) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert first.finish() == second.finish()
+    report = generate(GenerateOptions(seed=9, size=3, operators=("MEAN",)))
+    assert networks(report.figures["bins"], "MEAN") == 1
+    assert networks(report.figures["bins"], "CONV_2D") == 0
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_each_operator_is_drawn(name: str) -> None:
+    drawn = (step.operator for seed in range(40) for step in recipe(seed).steps)
+    assert name in set(drawn)
+
+
+def test_a_step_that_is_left_out_changes_nothing_in_those_it_does_not_feed() -> None:
+    whole = recipe(0, 6)
+    last = whole.steps[-1].number
+    network, less = network_of(whole), network_of(whole.without(frozenset((last,))))
+    assert network is not None
+    assert less is not None
+    assert less.kinds == network.kinds[:-1]
+    assert [v.scale for v in less.values] == [v.scale for v in network.values[:-1]]
+
+
+def test_a_failing_network_is_reduced_to_what_fails() -> None:
+    """A stand-in for a fault: it needs a pool of an image of more than two rows."""
+
+    def fails(made: Recipe) -> bool:
+        network = network_of(made)
+        assert network is not None
+        rows = {-1 - k: shape[0] for k, shape in enumerate(made.inputs)}
+        return any(
+            step.operator == "MAX_POOL_2D" and rows.get(step.source, 0) > 2 for step in made.steps
+        )
+
+    whole = next(made for made in map(recipe, range(100)) if len(made.steps) > 9 and fails(made))
+    least = reduced(whole, fails)
+    assert [step.operator for step in least.steps] == ["MAX_POOL_2D"]
+    read = least.inputs[-1 - least.steps[0].source]
+    assert read == (3, 1, 1)
+
+
+def test_a_fault_of_the_compiler_is_found_and_its_command_repeats_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def broken() -> object:
+        row = identity()
+        row[0, 0] = 2
+        return row
+
+    monkeypatch.setattr(mapping, "identity", broken)
+    (row,) = generate(SMALL).rows
+    assert row.verdict is Verdict.MISMATCH
+    assert row.smallest == 1
+    words = shlex.split(row.repeat)
+    assert words[:2] == ["darwinn", "generate"]
+    assert run_command_line([*words[1:], "--json", "--out", str(tmp_path)]) == 1
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["rows"][0]["operators"] == ["AVERAGE_POOL_2D"]
+    # What is wrong is not written; the network is.
+    assert [path.name for path in tmp_path.iterdir()] == ["network_3.tflite"]
+
+
+def test_other_bytes_of_the_lifted_program_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = LiftedProgram.run
+
+    def wrong(self: LiftedProgram, inputs: Any, threads: int = 1) -> Any:
+        found = run(self, inputs, threads)
+        return [
+            {name: bytes((data[0] ^ 1,)) + data[1:] for name, data in each.items()}
+            for each in found
+        ]
+
+    monkeypatch.setattr(LiftedProgram, "run", wrong)
+    (row,) = generate(SMALL).rows
+    assert row.verdict is Verdict.MISMATCH
+    assert "lifted program gives other bytes" in row.message
+
+
+def test_cycles_that_do_not_repeat_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter(range(1, 1000))
+
+    def timed(executable: Any, name: str, *rest: Any, **more: Any) -> CyclesRow:
+        return CyclesRow(name=name, verdict=Verdict.PASS, type="", cycles=next(counts))
+
+    monkeypatch.setattr(engines, "time_executable", timed)
+    (row,) = generate(SMALL).rows
+    assert row.verdict is Verdict.MISMATCH
+    assert "1 and then 2 cycles" in row.message
+
+
+def test_a_compiler_that_breaks_off_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*arguments: object) -> Iterator[object]:
+        raise ZeroDivisionError("no rows")
+
+    monkeypatch.setattr(mapping, "identity", breaks)
+    (row,) = generate(SMALL).rows
+    assert row.verdict is Verdict.FAULT
+    assert "ZeroDivisionError: no rows" in row.message
+    assert row.smallest == 1
+
+
+def test_models_are_written_and_programs_are_counted_against_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["generate", "--seed", "3", "--size", "2", "--operators", "CONV_2D"]
+    assert run_command_line([*words, "--out", str(tmp_path)]) == 0
+    assert "nothing was checked" in capsys.readouterr().out
+    compiled = tmp_path / "network_3_edgetpu.tflite"
+    assert load(compiled).executables
+    assert (tmp_path / "network_3.tflite").exists()
+    assert run_command_line([*words, "--against", str(compiled), "--json"]) == 0
+    for each in json.loads(capsys.readouterr().out)["programs"]:
+        assert each["generated"] == each["others"] == each["both"] > 0
+        assert each["missed"] == []
+
+
+def test_what_programs_hold_is_told_from_what_they_do_not() -> None:
+    one, other = Held(frozenset("ab"), frozenset("x")), Held(frozenset("bc"), frozenset("x"))
+    values, crosses = compared(one, other)
+    assert (values.generated, values.others, values.both, values.missed) == (2, 2, 1, ("c",))
+    assert (crosses.both, crosses.missed) == (1, ())
+    assert compared(one, None)[0].others is None
+    assert held_by(()) == Held()
+    assert len(set(declared())) == len(tuple(declared()))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--operators", "SOFTMAX"], "no SOFTMAX is drawn"),
+        (["--keep", "99"], "no step 99"),
+        (["--keep", "one"], "is no number"),
+        (["--shapes", "8x8"], "HEIGHTxWIDTHxCHANNELS"),
+        (["--shapes", "1x1x1,1x1x1,1x1x1,1x1x1"], "has 1 inputs"),
+        (["--count", "2", "--keep", "0"], "for one network"),
+        (["--engine", "rtl"], "--check"),
+        (["--against", "missing.tflite"], "missing.tflite"),
+    ],
+)
+def test_wrong_options_are_one_clear_error(
+    words: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["generate", "--seed", "1", *words]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_what_does_not_fit_is_no_network() -> None:
+    with pytest.raises(InputError, match="do not fit"):
+        generate(GenerateOptions(seed=2, size=1, operators=("MEAN",), inputs=((1, 1, 1),), keep=()))
