@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
 from darwinn_formats.files import name_of
-from darwinn_reference.errors import Unsupported
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import Lines, finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.compilation.compile import CompileOptions, CompileRow, compile_model
+from darwinn_testbench.compilation.compile import (
+    Compiled,
+    CompileOptions,
+    compile_models,
+    together,
+)
 from darwinn_testbench.compilation.log import log_of
-from darwinn_testbench.report import Column, Report, counted, table
+from darwinn_testbench.compilation.outcome import CompileRow, LayerRow
+from darwinn_testbench.report import Column, Report, Verdict, counted, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.request import settings
 
@@ -29,10 +35,19 @@ EXAMPLES = """**Examples**
 
 `darwinn compile model.tflite --out_dir build --show_operations`
 
+`darwinn compile model.tflite --explain-schedule`
+
+`darwinn compile large.tflite --num_segments 2`
+
+`darwinn compile first.tflite second.tflite`
+
 `darwinn compile model.tflite --intermediate_tensors MobilenetV1/Logits/AvgPool_1a/AvgPool --json`
 """
 
-Models = Annotated[list[str], argument("MODEL...", "A .tflite before compilation.")]
+Models = Annotated[
+    list[str],
+    argument("MODEL...", "A .tflite before compilation; several share the parameter memory."),
+]
 OutDir = Annotated[
     Path | None,
     option("--out_dir -o DIR", "Folder for the results; by default that of the model."),
@@ -46,7 +61,13 @@ MinRuntime = Annotated[
 ]
 Segments = Annotated[
     int,
-    option("--num_segments -n N", "Segments for several chips; more than 1 is refused.", min=1),
+    option(
+        "--num_segments -n N",
+        "Cut the model into N segments of about the same predicted time, for N chips one after "
+        "another: MODEL_segment_0_of_N_edgetpu.tflite and so on.",
+        min=1,
+        max=64,
+    ),
 ]
 Intermediate = Annotated[
     str | None,
@@ -57,7 +78,9 @@ Intermediate = Annotated[
 Subgraphs = Annotated[
     bool,
     option(
-        "--enable_multiple_subgraphs -a", "Several pieces on the chip: refused, not implemented."
+        "--enable_multiple_subgraphs -a",
+        "Give the chip every further piece of the network. By default it gets those that take less "
+        "time than the CPU would, as predicted.",
     ),
 ]
 Search = Annotated[
@@ -72,12 +95,32 @@ SearchStep = Annotated[
 ]
 Timeout = Annotated[int, option("--timeout_sec -t S", "Give up after S seconds; 0: never.", min=0)]
 NoCheck = Annotated[bool, option("--no-check", "Write the file without verifying it.")]
+ExplainSchedule = Annotated[
+    bool,
+    option(
+        "--explain-schedule",
+        "Print for each layer on how many tiles it runs, in which memory, whether its parameters "
+        "stay on the chip, and its predicted cycles.",
+    ),
+]
 
 _COLUMNS: tuple[Column[tuple[CompileRow, ...]], ...] = (
     Column("#", lambda rows: _numbers(rows), "right"),
     Column("operator", lambda rows: _operators(rows), may_shrink=True),
-    Column("on", lambda rows: rows[0].place.value),
+    Column("on", lambda rows: _place(rows[0])),
     Column("why", lambda rows: rows[0].reason),
+)
+_SCHEDULE: tuple[Column[LayerRow], ...] = (
+    Column("#", lambda layer: layer.number, "right"),
+    Column("operator", lambda layer: layer.operator),
+    Column("piece", lambda layer: layer.piece, "right"),
+    Column("tiles", lambda layer: layer.tiles, "right"),
+    Column("bands", lambda layer: layer.bands, "right"),
+    Column("bytes/tile", lambda layer: layer.bytes, "right"),
+    Column("cached", lambda layer: layer.kept, "right"),
+    Column("streamed", lambda layer: layer.streamed, "right"),
+    Column("cycles", lambda layer: layer.cycles, "right"),
+    Column("steps", lambda layer: _steps(layer), may_shrink=True),
 )
 
 
@@ -92,6 +135,7 @@ def command(
     search_delegate: Search = False,
     delegate_search_step: SearchStep = 1,
     timeout_sec: Timeout = 0,
+    explain_schedule: ExplainSchedule = False,
     no_check: NoCheck = False,
     json: settings.Json = False,
 ) -> None:
@@ -100,70 +144,124 @@ def command(
     MODEL.tflite, quantised to 8 bits, becomes MODEL_edgetpu.tflite and MODEL_edgetpu.log. The
     result is judged by the whole verdict of `verify`; if that fails nothing is written. Operators
     that are not compiled stay on the CPU with the reason. docs/compiler.md says what is compiled.
+    Several models share the memory for parameters on one chip, the first has it first.
     """
     del search_delegate, delegate_search_step
-    if len(models) > 1:
-        raise Unsupported("arguments", [f"{len(models)} models in one compilation"])
-    (model,) = models
     wanted = CompileOptions(
-        tuple(filter(None, (intermediate_tensors or "").split(","))),
-        min_runtime_version,
-        num_segments,
-        enable_multiple_subgraphs,
-        timeout_sec,
-        not no_check,
+        intermediate_tensors=tuple(filter(None, (intermediate_tensors or "").split(","))),
+        min_runtime_version=min_runtime_version,
+        num_segments=num_segments,
+        multiple_subgraphs=enable_multiple_subgraphs,
+        timeout=timeout_sec,
+        check=not no_check,
+        times=explain_schedule,
     )
     with progress_bar() as progress:
-        source = options.source_of(model)
-        compiled = compile_model(source, wanted, progress=progress)
-    report = compiled.report
-    target = output_of(name_of(source), out_dir)
-    log = target.with_suffix(".log")
-    if compiled.data:
-        if out_dir is not None:
-            out_dir.mkdir(parents=True, exist_ok=True)
-        write_result(target, compiled.data)
-        text = log_of(report, os.fspath(target), os.fspath(log))
-        write_result(log, text.encode())
+        sources = [options.source_of(model) for model in models]
+        compiled = compile_models(sources, wanted, progress=progress)
+    folders = _folders([name_of(source) for source in sources], out_dir, len(compiled))
+    results = [
+        Result(each, folder / f"{each.name}_edgetpu.tflite")
+        for each, folder in zip(compiled, folders, strict=True)
+    ]
+    report = together(compiled, ", ".join(models))
+    # What was compiled together is of use together: all of it is written, or nothing.
+    written = [result for result in results if result.compiled.data]
+    if report.verdict.failed and report.verdict is not Verdict.REFUSED:
+        written = []
+    for result in written:
+        result.write()
     finish(
         report,
-        file=model,
+        file=", ".join(models),
         as_json=json,
-        body=lambda found: _body(found, show_operations, target, log, bool(compiled.data)),
+        body=lambda found: _body(found, written, show_operations, explain_schedule),
         next_step=(
-            f"darwinn cycles {quote(os.fspath(target))} says how long it takes"
-            if compiled.data
-            else f"darwinn explain {quote(model)} says what to change"
+            f"darwinn cycles {quote(os.fspath(written[0].target))} says how long it takes"
+            if written
+            else f"darwinn explain {quote(models[0])} says what to change"
         ),
     )
 
 
-def output_of(model: str, folder: Path | None) -> Path:
-    """Where the compiled model goes: MODEL_edgetpu.tflite, beside it or in ``folder``."""
-    path = Path(model)
-    return (path.parent if folder is None else folder) / f"{path.stem}_edgetpu.tflite"
+@dataclass(frozen=True)
+class Result:
+    """A compiled model, and the file that it is written to."""
+
+    compiled: Compiled
+    target: Path
+
+    @property
+    def log(self) -> Path:
+        """The file of the log."""
+        return self.target.with_suffix(".log")
+
+    def text(self, *, operations: bool = True) -> str:
+        """The log, with its table of operators or without."""
+        target, log = os.fspath(self.target), os.fspath(self.log)
+        return log_of(self.compiled.report, target, log, operations=operations)
+
+    def write(self) -> None:
+        """Write model and log."""
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        write_result(self.target, self.compiled.data)
+        write_result(self.log, self.text().encode())
+
+
+def _folders(files: Sequence[str], folder: Path | None, count: int) -> list[Path]:
+    """Where each result goes: to ``folder``, or beside its model."""
+    if folder is not None:
+        return [folder] * count
+    beside = [Path(file).parent for file in files]
+    return beside if len(beside) == count else beside[:1] * count
 
 
 def _body(
-    report: Report[CompileRow], operations: bool, target: Path, log: Path, written: bool
+    report: Report[CompileRow], written: Sequence[Result], operations: bool, schedule: bool
 ) -> Sequence[RenderableType]:
     lines: list[RenderableType] = []
-    if written:
-        text = log_of(report, os.fspath(target), os.fspath(log), operations=operations)
-        head, _, _ = text.partition("\nVerification:")
-        rest = text.partition("\nVerification:")[2].partition("\n")[2] if operations else ""
-        lines += (
-            [wrapped(*head.splitlines()), Lines.of(rest.splitlines())]
-            if rest
-            else [wrapped(*head.splitlines())]
-        )
+    for result in written:
+        head, _, rest = result.text(operations=operations).partition("\nVerification:")
+        lines.append(wrapped(*head.splitlines()))
+        rest = rest.partition("\n")[2]
+        if rest:
+            lines.append(Lines.of(rest.splitlines()))
         lines.append("")
-    lines.append(table(_COLUMNS, _alike(report.rows)))
+    if schedule:
+        lines += _schedule(report)
+    several = len(report.figures["files"]) > 1
+    lines.append(table((_FILE, *_COLUMNS) if several else _COLUMNS, _alike(report.rows)))
     return lines
 
 
+_FILE: Column[tuple[CompileRow, ...]] = Column("model", lambda rows: rows[0].file)
+
+
+def _schedule(report: Report[CompileRow]) -> Iterator[RenderableType]:
+    """A table of layers for each model."""
+    layers: Sequence[LayerRow] = report.figures["layers"]
+    for file, group in groupby(layers, lambda layer: layer.file):
+        if file:
+            yield file
+        yield table(_SCHEDULE, list(group))
+        yield ""
+
+
+def _steps(layer: LayerRow) -> str:
+    """The steps of a layer, those that repeat with their number."""
+    runs = [(name, len(list(group))) for name, group in groupby(layer.phases)]
+    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in runs)
+
+
+def _place(row: CompileRow) -> str:
+    return f"{row.place.value} {row.piece}" if row.piece else row.place.value
+
+
 def _alike(rows: Sequence[CompileRow]) -> list[tuple[CompileRow, ...]]:
-    return [tuple(group) for _, group in groupby(rows, lambda row: (row.place, row.reason))]
+    def like(row: CompileRow) -> tuple[object, ...]:
+        return row.file, row.place, row.piece, row.reason
+
+    return [tuple(group) for _, group in groupby(rows, like)]
 
 
 def _numbers(rows: tuple[CompileRow, ...]) -> str:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from darwinn_formats.darwinn import Executable, load
 from darwinn_formats.errors import Unavailable
@@ -213,12 +212,16 @@ def _on_engines(compiled: Compiled, made: Recipe, options: GenerateOptions) -> _
         return _Judged(Verdict.RAN, report.message, compiled)
     if not options.check or report.verdict.failed:
         return _Judged(report.verdict, report.headline, compiled)
-    before, after = compiled.built.part
-    agreed = compare_engines(
-        after, before, _name(made.seed), seed=made.seed, rtl=options.engine is Engine.RTL
-    )
-    verdict = Verdict.MISMATCH if agreed.reason else report.verdict
-    return _Judged(verdict, agreed.reason, compiled, agreed.cycles, agreed.rtl_cycles)
+    rtl = options.engine is Engine.RTL
+    agreed = [
+        compare_engines(after, before, _name(made.seed), seed=made.seed, rtl=rtl)
+        for before, after in (piece.part for piece in compiled.built.pieces)
+    ]
+    reason = next((each.reason for each in agreed if each.reason), "")
+    verdict = Verdict.MISMATCH if reason else report.verdict
+    cycles = sum(each.cycles for each in agreed)
+    rtl_cycles = sum(each.rtl_cycles or 0 for each in agreed) if rtl else None
+    return _Judged(verdict, reason, compiled, cycles, rtl_cycles)
 
 
 def _row(options: GenerateOptions, made: Recipe, result: _Judged) -> GeneratedRow:
@@ -290,9 +293,9 @@ def _write(options: GenerateOptions, made: Recipe, result: _Judged) -> tuple[str
 
 
 def _executables(compiled: Compiled | None) -> Iterator[Executable]:
-    built: Any = compiled.built if compiled else None
-    if built is not None and built.package is not None:
-        yield from built.package.executables
+    built = compiled.built if compiled else None
+    for piece in built.pieces if built is not None else ():
+        yield from piece.package.executables
 
 
 def _held_by_files(files: Sequence[Source]) -> Held:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from darwinn_testbench.compilation.compile import CompileRow
+from darwinn_testbench.compilation.outcome import CompileRow
 from darwinn_testbench.report import Report
 
 _UNITS = ("B", "KiB", "MiB", "GiB")

@@ -146,6 +146,11 @@ class Assembler:
         self._hints.append(DmaHint(hint, Direction.OUTFEED))
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Number of the chunk, and of the next instruction in it, its LoadProgram being 0."""
+        return len(self._earlier), 1 + len(self._operations)
+
+    @property
     def bundles(self) -> int:
         """Bundles of the chunk so far, of which program memory has room for a certain number."""
         return self._bundles

@@ -26,7 +26,7 @@ from darwinn_testbench.comparison.first_difference import PairingFigures
 from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures
 from darwinn_testbench.compilation.bins import Bin, Crossed
-from darwinn_testbench.compilation.compile import LayerRow
+from darwinn_testbench.compilation.outcome import FileRow, LayerRow
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.evaluation.run import Accuracy, Confusion
@@ -147,6 +147,8 @@ class CompiledFigures(TypedDict):
     operators_on_chip: int
     operators_on_cpu: int
     layers: tuple[LayerRow, ...]
+    files: tuple[FileRow, ...]
+    milliseconds: float | None
     compile_seconds: float
     seconds: float
 

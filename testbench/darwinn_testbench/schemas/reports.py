@@ -14,8 +14,8 @@ from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import RunRow
 from darwinn_testbench.chip.inspection import ExecutableRow
 from darwinn_testbench.comparison.check import OutputRow
-from darwinn_testbench.compilation.compile import CompileRow
 from darwinn_testbench.compilation.generate import GeneratedRow
+from darwinn_testbench.compilation.outcome import CompileRow
 from darwinn_testbench.compiler import SampleRow
 from darwinn_testbench.device.answers import Answers
 from darwinn_testbench.difference.rows import DifferenceRow

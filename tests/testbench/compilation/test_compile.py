@@ -137,8 +137,7 @@ def test_images_beyond_the_memory_run_band_by_band() -> None:
     result = compiled(network.finish())
     assert all_on_chip(result)
     assert result.built is not None
-    assert result.built.placement is not None
-    assert result.built.placement.chains
+    assert result.built.pieces[0].placement.chains
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
@@ -196,7 +195,7 @@ def test_what_is_not_implemented_is_refused_by_name() -> None:
     data = random_network(1, 2)
     for options, name in (
         ({"num_segments": 2}, "--num_segments"),
-        ({"multiple_subgraphs": True}, "--enable_multiple_subgraphs"),
+        ({"num_segments": 2, "intermediate_tensors": ("t1",)}, "--num_segments"),
         ({"min_runtime_version": 10}, "--min_runtime_version"),
     ):
         with pytest.raises(Unsupported, match=name):
@@ -243,7 +242,6 @@ def test_the_command_ends_with_3_where_nothing_is_mapped(
     code = run_command_line(["compile", str(model), "-i", first])
     assert code == 3
     assert "no operator goes to the chip" in capsys.readouterr().out
-    assert run_command_line(["compile", str(model), "-n", "2"]) == 3
     assert not list(tmp_path.glob("*_edgetpu*"))
 
 

@@ -6,8 +6,10 @@ the CPU, and so does everything that depends on it; the stages then run again on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import Package
@@ -15,12 +17,14 @@ from darwinn_formats.errors import Portable
 from darwinn_reference.tflite.graph import ABSENT, Network, Operator, network
 
 from darwinn_testbench.compiler.assembler import Assembler
+from darwinn_testbench.compiler.package import token_of
+from darwinn_testbench.compiler.parameters import blob
 from darwinn_testbench.compiler.program import PACKED_ROW, begin, end
 from darwinn_testbench.compiler.stages.cache import Cache, cache, rows_to_keep
 from darwinn_testbench.compiler.stages.executable import (
     chips_part,
     package_of,
-    with_custom_operator,
+    with_custom_operators,
 )
 from darwinn_testbench.compiler.stages.fitting import chains_of
 from darwinn_testbench.compiler.stages.host import NO_OPERATION, input_phases, output_phase
@@ -41,13 +45,15 @@ from darwinn_testbench.compiler.stages.schedule import streamed, write_phases
 class Fate:
     """Where an operator of the network runs: on the chip if ``reason`` is empty.
 
-    ``behind`` is the number of the operator that ended the chip's piece before it.
+    ``behind`` is the number of the operator that ended the chip's piece before it. ``piece`` is the
+    number of the chip's piece that has it.
     """
 
     number: int
     name: str
     reason: str = ""
     behind: int | None = None
+    piece: int = 0
 
     @property
     def on_chip(self) -> bool:
@@ -56,44 +62,171 @@ class Fate:
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
-    """What came out: the file, and what it is made of.
+class Piece:
+    """What the chip computes by one request.
 
-    ``part`` is the chip's part of the model as a model of its own, before compilation and compiled.
-    ``data`` is empty if nothing goes to the chip, and so are the others but ``fates``.
+    ``operators`` are numbers in the network. ``part`` is the piece as a model of its own, before
+    compilation and compiled. ``places`` say for each phase where its instructions begin and end in
+    the program: the chunk, and the instruction in it. ``resident`` are bytes of parameters that
+    stay where they are used, by operator.
+    """
+
+    operators: frozenset[int]
+    part: tuple[bytes, bytes]
+    package: Package
+    graph: IntegerGraph
+    placement: Placement
+    phases: tuple[Phase, ...]
+    cache: Cache
+    places: tuple[tuple[Spot, Spot], ...]
+    resident: Mapping[int, int]
+
+
+Spot = tuple[int, int]
+"""A chunk, and an instruction in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """What came out: the file, and the pieces that the chip computes.
+
+    ``data`` is empty if nothing goes to the chip.
     """
 
     fates: tuple[Fate, ...]
     data: bytes = b""
-    part: tuple[bytes, bytes] = (b"", b"")
-    package: Package | None = None
-    graph: IntegerGraph | None = None
-    placement: Placement | None = None
-    phases: tuple[Phase, ...] = ()
-    cache: Cache | None = None
+    pieces: tuple[Piece, ...] = ()
 
 
-def build(model: tflite.Model, name: str, stays: Mapping[int, str] | None = None) -> Built:
-    """Compile a model.
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A model to compile, with the name of its executables.
+
+    ``stays`` are operators that are to stay on the CPU, by number, and why.
+    """
+
+    model: tflite.Model
+    name: str
+    stays: Mapping[int, str] = field(default_factory=dict)
+
+
+Worth = Callable[[tflite.Model, Piece], str]
+"""Says why a further piece is not worth a request of its own; empty if it is."""
+
+
+def build(
+    model: tflite.Model,
+    name: str,
+    stays: Mapping[int, str] | None = None,
+    worth: Worth | None = None,
+) -> Built:
+    """Compile a model; see :func:`build_together`."""
+    (built,) = build_together([Asked(model, name, stays or {})], worth)
+    return built
+
+
+def build_together(models: Sequence[Asked], worth: Worth | None = None) -> tuple[Built, ...]:
+    """Compile models whose parameters share the memory of the chip.
 
     Args:
-        model: the model before compilation.
-        name: of the executable.
-        stays: operators that are to stay on the CPU, by number, and why.
+        models: the models; earlier ones have their parameters kept first.
+        worth: decides on further pieces of a model; None: each model has one piece.
 
     Raises:
-        ModelError: it is of a kind of which no network is made.
+        ModelError: a model is of a kind of which no network is made.
     """
-    source = network(model, name)
-    kept = dict(stays or {})
+    cuts = [_cut(each, worth) for each in models]
+    graphs = [graph for cut in cuts for graph in cut.graphs]
+    planned = iter(_planned_together(graphs))
+    programs = [[_assembled(graph, next(planned)) for graph in cut.graphs] for cut in cuts]
+    flat = [program for each in programs for program in each]
+    # Programs that share the memory say so by one token.
+    token = None if len(flat) < 2 else token_of(*(part for each in flat for part in each.contents))
+    return tuple(
+        _finished(each, cut, program, token)
+        for each, cut, program in zip(models, cuts, programs, strict=True)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """Where the operators of a model run, and the graph of each of the chip's pieces."""
+
+    fates: tuple[Fate, ...]
+    graphs: tuple[IntegerGraph, ...]
+
+
+def _cut(asked: Asked, worth: Worth | None) -> _Cut:
+    """Find the pieces of a model: the largest first, then pieces of what is left.
+
+    What is left is what the piece does not need, and what it needs: no piece takes some of both,
+    so no two pieces wait for each other.
+    """
+    source = network(asked.model, asked.name)
+    fates, graph = _largest(source, asked.stays)
+    if graph is None:
+        return _Cut(fates, ())
+    found = {fate.number: fate for fate in fates}
+    graphs = [graph]
+    everything = frozenset(found)
+    rest = _left(source, everything, _on_chip(fates)) if worth else []
+    while worth and rest:
+        candidates = rest.pop(0)
+        others = dict.fromkeys(sorted(everything - candidates), _ELSEWHERE)
+        fates, graph = _largest(source, {**others, **asked.stays})
+        against = ""
+        if graph is not None:
+            against = worth(asked.model, _alone(asked, fates, graph))
+            rest += _left(source, candidates, _on_chip(fates))
+        for fate in fates:
+            if fate.number not in candidates:
+                continue
+            if fate.on_chip and against:
+                before = found[fate.number]
+                found[fate.number] = replace(before, reason=f"{before.reason}; {against}")
+            elif fate.on_chip or fate.behind is None:
+                found[fate.number] = replace(fate, piece=len(graphs))
+        if graph is not None and not against:
+            graphs.append(graph)
+    return _Cut(tuple(found[number] for number in sorted(found)), tuple(graphs))
+
+
+_ELSEWHERE = "in another piece"
+
+
+def _left(
+    source: Network, candidates: frozenset[int], taken: frozenset[int]
+) -> list[frozenset[int]]:
+    """What may become further pieces: what operators ``taken`` do not need, and what they need."""
+    needed = {
+        each.index
+        for number in taken
+        for index in source.operators[number].outputs
+        for each in source.operators_before(index)
+    }
+    left = candidates - taken
+    return [each for each in (left - needed, left & needed) if each]
+
+
+def _on_chip(fates: Sequence[Fate]) -> frozenset[int]:
+    return frozenset(fate.number for fate in fates if fate.on_chip)
+
+
+def _largest(
+    source: Network, stays: Mapping[int, str]
+) -> tuple[tuple[Fate, ...], IntegerGraph | None]:
+    """The largest piece that fits the chip by itself, and where each operator runs then."""
+    kept = dict(stays)
     while True:
         fates, graph = _partition(source, kept)
         if graph is None:
-            return Built(fates)
+            return fates, None
         try:
-            return _built(model, name, fates, graph)
+            _plan(graph, Areas())
         except _StaysHere as found:
             kept = _without(source, kept, found)
+        else:
+            return fates, graph
 
 
 class _StaysHere(Portable):
@@ -124,18 +257,40 @@ def _without(source: Network, kept: Mapping[int, str], found: _StaysHere) -> dic
     return alone if sizes[0] >= sizes[1] else behind
 
 
-def _built(model: tflite.Model, name: str, fates: tuple[Fate, ...], graph: IntegerGraph) -> Built:
-    planned = _plan(graph, Areas())
-    kept = 0
+def _planned_together(graphs: Sequence[IntegerGraph]) -> list[_Planned]:
+    """Place graphs, each with its parameters in rows of its own as far as there are rows."""
+    planned = [_plan(graph, Areas()) for graph in graphs]
+    kept = [0] * len(graphs)
     for _ in range(_TRIES):
-        wanted = rows_to_keep(planned.phases, planned.areas)
-        most = PACKED_ROW - max(LEAST_WORKING_ROWS, planned.areas.least)
-        if wanted <= kept or kept == max(most, 0):
+        wanted = [rows_to_keep(each.phases, each.areas) for each in planned]
+        least = max((each.areas.least for each in planned), default=0)
+        most = max(PACKED_ROW - max(LEAST_WORKING_ROWS, least), 0)
+        if all(w <= k for w, k in zip(wanted, kept, strict=True)) or sum(kept) == most:
             break
-        # A little more, since smaller areas hold fewer rows each.
-        kept = max(min(wanted + _SLACK, most), 0)
-        planned = _plan(graph, Areas(kept))
-    return _written(model, name, fates, graph, planned)
+        kept = _allotted(wanted, most)
+        areas = (Areas(sum(kept), (behind - rows, behind)) for rows, behind in _ends(kept))
+        try:
+            planned = [_plan(graph, each) for graph, each in zip(graphs, areas, strict=True)]
+        except _StaysHere:
+            # An operator needs the room: fewer parameters stay.
+            break
+    return planned
+
+
+def _ends(kept: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rows of each program, and the row behind them."""
+    return zip(kept, accumulate(kept), strict=True)
+
+
+def _allotted(wanted: Sequence[int], most: int) -> list[int]:
+    """Rows for each program, of ``most`` in all: as wanted, as long as there are any.
+
+    A little more than wanted, since smaller areas hold fewer rows each.
+    """
+    kept: list[int] = []
+    for rows in wanted:
+        kept.append(max(min(rows + _SLACK if rows else 0, most - sum(kept)), 0))
+    return kept
 
 
 _TRIES = 4
@@ -144,9 +299,12 @@ _SLACK = 4
 
 @dataclass(frozen=True, eq=False)
 class _Planned:
+    """``resident`` are bytes of parameters that stay where they are used, by operator."""
+
     areas: Areas
     placement: Placement
     phases: list[Phase]
+    resident: Mapping[int, int]
 
 
 def _plan(graph: IntegerGraph, areas: Areas) -> _Planned:
@@ -160,7 +318,9 @@ def _plan(graph: IntegerGraph, areas: Areas) -> _Planned:
     phases = [phase for port in graph.inputs for phase in input_phases(port, placement, areas)]
     for port in graph.inputs:
         phases += spread_phases(NO_OPERATION, port.image.index, placement, areas)
+    resident: Counter[int] = Counter()
     for operation, view, after in _in_order(graph, placement):
+        before = len(areas.residents)
         try:
             phases += phases_of(operation, view, areas)
             if after is not None:
@@ -168,8 +328,10 @@ def _plan(graph: IntegerGraph, areas: Areas) -> _Planned:
                 phases += spread_phases(operation.number, index, after, areas)
         except TooLargeError as reason:
             raise _StaysHere(operation.number, str(reason)) from None
+        stayed = areas.residents[before:]
+        resident[operation.number] += sum(piece.rows.size for _, piece in stayed)
     phases += [output_phase(port, placement) for port in graph.outputs]
-    return _Planned(areas, placement, phases)
+    return _Planned(areas, placement, phases, resident)
 
 
 def _in_order(
@@ -195,31 +357,87 @@ def _in_order(
         step = chain.last + 1
 
 
-def _written(
-    model: tflite.Model,
-    name: str,
-    fates: tuple[Fate, ...],
-    graph: IntegerGraph,
-    planned: _Planned,
-) -> Built:
+@dataclass(frozen=True, eq=False)
+class _Assembled:
+    """A graph, and the program that computes it."""
+
+    graph: IntegerGraph
+    planned: _Planned
+    cached: Cache
+    program: Assembler
+    places: tuple[tuple[Spot, Spot], ...]
+
+    @property
+    def contents(self) -> tuple[bytes, ...]:
+        """What tells it from other programs: parameters that stay, and instructions."""
+        chunks = (each.bitstream for each in self.program.chunks())
+        return blob(self.cached.blocks), *chunks
+
+
+def _assembled(graph: IntegerGraph, planned: _Planned) -> _Assembled:
+    """Write the program of a graph, and note where each phase is in it."""
     cached = cache(planned.phases, planned.areas)
     program = Assembler()
+    spots: list[tuple[Spot, Spot]] = [((0, 0), (0, 0))] * len(planned.phases)
+
+    def noting(number: int, emit: Callable[[Assembler], None]) -> Callable[[Assembler], None]:
+        def noted(program: Assembler) -> None:
+            begin = program.place
+            emit(program)
+            spots[number] = begin, program.place
+
+        return noted
+
+    noted = [
+        replace(phase, emit=noting(number, phase.emit))
+        for number, phase in enumerate(planned.phases)
+    ]
     begin(program)
-    write_phases(program, planned.phases, cached)
+    write_phases(program, noted, cached)
     end(program)
+    return _Assembled(graph, planned, cached, program, tuple(spots))
+
+
+def _alone(asked: Asked, fates: Sequence[Fate], graph: IntegerGraph) -> Piece:
+    """A piece as if it were the only one."""
+    (planned,) = _planned_together([graph])
+    return _piece(asked, _on_chip(fates), _assembled(graph, planned), None)
+
+
+def _piece(asked: Asked, operators: frozenset[int], made: _Assembled, token: int | None) -> Piece:
+    planned, cached = made.planned, made.cached
     parameters = b"".join(piece.rows.tobytes() for piece in streamed(planned.phases, cached))
-    package = package_of(name, graph, planned.placement, program, parameters, cached)
-    on_chip = frozenset(each.number for each in fates if each.on_chip)
-    return Built(
-        fates,
-        with_custom_operator(model, graph, package, on_chip),
-        chips_part(model, graph, package, on_chip),
+    package = package_of(
+        asked.name, made.graph, planned.placement, made.program, parameters, cached, token
+    )
+    return Piece(
+        operators,
+        chips_part(asked.model, made.graph, package, operators),
         package,
-        graph,
+        made.graph,
         planned.placement,
         tuple(planned.phases),
         cached,
+        made.places,
+        planned.resident,
     )
+
+
+def _finished(asked: Asked, cut: _Cut, programs: Sequence[_Assembled], token: int | None) -> Built:
+    """The model with its custom operators."""
+    if not programs:
+        return Built(cut.fates)
+    pieces = tuple(
+        _piece(
+            asked,
+            frozenset(fate.number for fate in cut.fates if fate.on_chip and fate.piece == number),
+            program,
+            token,
+        )
+        for number, program in enumerate(programs)
+    )
+    parts = [(each.graph, each.package, each.operators) for each in pieces]
+    return Built(cut.fates, with_custom_operators(asked.model, parts), pieces)
 
 
 # --- partition ----------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ def rows_to_keep(phases: Sequence[Phase], areas: Areas) -> int:
 
 
 def cache(phases: Sequence[Phase], areas: Areas) -> Cache:
-    """Decide what stays, below row ``areas.kept`` of each tile."""
+    """Decide what stays, in the rows ``areas.own`` of each tile."""
     found = Cache()
-    free = _Free(areas.kept)
+    free = _Free(*areas.own)
     for row, piece in areas.residents:
         tile = piece.tiles.bit_length() - 1
         found.blocks.append(_block(tile, row, piece))
@@ -99,8 +99,10 @@ def _block(tile: int, row: int, piece: Piece) -> Block:
 class _Free:
     """Rows of each tile that nothing has yet."""
 
-    def __init__(self, rows: int) -> None:
-        self._gaps = {tile: [(0, rows)] if rows else [] for tile in range(chip.TILES)}
+    def __init__(self, first: int, behind: int) -> None:
+        self._gaps = {
+            tile: [(first, behind)] if behind > first else [] for tile in range(chip.TILES)
+        }
 
     def occupy(self, tile: int, first: int, count: int) -> None:
         """Take certain rows."""

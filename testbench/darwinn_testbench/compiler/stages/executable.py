@@ -49,8 +49,12 @@ def package_of(
     program: Assembler,
     parameters: bytes,
     cache: Cache,
+    token: int | None = None,
 ) -> Package:
-    """The package of a program: one executable, or two if parameters stay on the chip."""
+    """The package of a program: one executable, or two if parameters stay on the chip.
+
+    Programs that share the chip's memory have one ``token``; without one it has its own.
+    """
     inference = Executable(
         name=name,
         batch_size=1,
@@ -63,11 +67,11 @@ def package_of(
         output_layers=tuple(_output_layer(port, placement) for port in graph.outputs),
         used_narrow_memory_bytes_per_tile=placement.narrow_bytes,
     )
-    executables = [inference] if cache.is_empty else _pair(inference, cache)
+    executables = [inference] if cache.is_empty else _pair(inference, cache, token)
     return Package.of(*executables, min_runtime_version=RUNTIME_VERSION, compiler_version=COMPILER)
 
 
-def _pair(inference: Executable, cache: Cache) -> list[Executable]:
+def _pair(inference: Executable, cache: Cache, token: int | None) -> list[Executable]:
     """The inference, and what brings the parameters that stay; both have the same token."""
     program = Assembler(_CACHING_TAG)
     begin(program)
@@ -75,7 +79,7 @@ def _pair(inference: Executable, cache: Cache) -> list[Executable]:
     end(program)
     kept = blob(cache.blocks)
     bitstreams = [each.bitstream for each in inference.instruction_bitstreams]
-    token = token_of(kept, *bitstreams)
+    token = token_of(kept, *bitstreams) if token is None else token
     caching = Executable(
         name=inference.name,
         batch_size=1,
@@ -158,16 +162,39 @@ def _place(spread: Spread, index: int) -> tuple[int, int]:
 # --- the model ----------------------------------------------------------------------------------
 
 
-def with_custom_operator(
-    model: tflite.Model, graph: IntegerGraph, package: Package, on_chip: frozenset[int]
-) -> bytes:
-    """The model whose operators ``on_chip`` have become one custom operator."""
+Part = tuple[IntegerGraph, Package, frozenset[int]]
+"""A piece of a model: its graph, what the chip runs for it, and the numbers of its operators."""
+
+
+def with_custom_operators(model: tflite.Model, parts: Sequence[Part]) -> bytes:
+    """The model in which each part has become one custom operator.
+
+    Operators run as soon as their inputs are there, those of the CPU in their order.
+    """
     source = model.subgraphs[0]
-    model, custom = _with_code(model, graph, package)
-    before, after = _around(source, on_chip, set(custom.outputs))
-    operators = [source.operators[k] for k in before]
-    operators += [custom, *(source.operators[k] for k in after)]
-    return _rewritten(model, operators, source.inputs, source.outputs)
+    on_chip = frozenset().union(*(numbers for _, _, numbers in parts))
+    nodes = [
+        (number, operator)
+        for number, operator in enumerate(source.operators)
+        if number not in on_chip
+    ]
+    for graph, package, numbers in parts:
+        model, custom = _with_code(model, graph, package)
+        nodes.append((max(numbers), custom))
+    return _rewritten(model, _in_order(nodes), source.inputs, source.outputs)
+
+
+def _in_order(nodes: Sequence[tuple[int, tflite.Operator]]) -> list[tflite.Operator]:
+    """Operators so that each stands behind those it reads, else by number."""
+    left = sorted(nodes, key=lambda node: node[0])
+    missing = {index for _, operator in left for index in operator.outputs}
+    found: list[tflite.Operator] = []
+    while left:
+        node = next(node for node in left if missing.isdisjoint(node[1].inputs))
+        left.remove(node)
+        missing.difference_update(node[1].outputs)
+        found.append(node[1])
+    return found
 
 
 def chips_part(
@@ -183,6 +210,27 @@ def chips_part(
     )
 
 
+def submodel(model: tflite.Model, numbers: Sequence[int]) -> bytes:
+    """Some operators of a model as a model of their own.
+
+    Its inputs are tensors that come from elsewhere, its outputs those that others need.
+    """
+    source = model.subgraphs[0]
+    chosen = [source.operators[number] for number in numbers]
+    made = {index for operator in chosen for index in operator.outputs}
+    others = [each for number, each in enumerate(source.operators) if number not in set(numbers)]
+    wanted = {*source.outputs, *(index for operator in others for index in operator.inputs)}
+    read = dict.fromkeys(index for operator in chosen for index in operator.inputs if index >= 0)
+    inputs = [index for index in read if index not in made and not _is_constant(model, index)]
+    outputs = [index for operator in chosen for index in operator.outputs if index in wanted]
+    return _rewritten(model, chosen, inputs, outputs)
+
+
+def _is_constant(model: tflite.Model, index: int) -> bool:
+    tensor = model.subgraphs[0].tensors[index]
+    return len(model.buffers[tensor.buffer].data) > 0
+
+
 def _with_code(
     model: tflite.Model, graph: IntegerGraph, package: Package
 ) -> tuple[tflite.Model, tflite.Operator]:
@@ -190,14 +238,15 @@ def _with_code(
     code = tflite.OperatorCode(
         int(BuiltinOperator.CUSTOM), CUSTOM_OPERATOR, 1, int(BuiltinOperator.CUSTOM)
     )
+    codes = model.operator_codes if code in model.operator_codes else (*model.operator_codes, code)
     options = flatbuffer.Span(memoryview(custom_options(darwinn.dump(package))))
     custom = tflite.Operator(
-        len(model.operator_codes),
+        codes.index(code),
         tuple(port.index for port in graph.inputs),
         tuple(port.index for port in graph.outputs),
         custom_options=options,
     )
-    return replace(model, operator_codes=(*model.operator_codes, code)), custom
+    return replace(model, operator_codes=codes), custom
 
 
 def _rewritten(
@@ -245,20 +294,3 @@ def _rewritten(
             tuple(buffers),
         )
     )
-
-
-def _around(
-    source: tflite.SubGraph, on_chip: frozenset[int], outputs: set[int]
-) -> tuple[list[int], list[int]]:
-    """Operators of the CPU that do not need the chip's outputs, and those that do."""
-    behind = set(outputs)
-    before, after = [], []
-    for number, operator in enumerate(source.operators):
-        if number in on_chip:
-            continue
-        if behind.isdisjoint(operator.inputs):
-            before.append(number)
-        else:
-            after.append(number)
-            behind.update(operator.outputs)
-    return before, after

@@ -72,11 +72,14 @@ class Areas:
     """Areas of wide memory: for parameters that stay, and for those that come and go.
 
     Below row ``kept`` is what stays. Above it are two halves, given out in turn. A phase without
-    parameters of its own may use the half that was given out last, whose phase is over.
+    parameters of its own may use the half that was given out last, whose phase is over. Where
+    several programs share the memory, ``own`` are the first row and the row behind the last one of
+    what stays of this program.
     """
 
-    def __init__(self, kept: int = 0) -> None:
+    def __init__(self, kept: int = 0, own: tuple[int, int] | None = None) -> None:
         self.kept = kept
+        self.own = (0, kept) if own is None else own
         self.rows = PACKED_ROW - kept
         self.half_rows = self.rows // 2
         self.least = 0
@@ -115,9 +118,9 @@ class Areas:
 
     def settle(self, rows: int) -> int | None:
         """First of ``rows`` rows, the same on all tiles, that stay; None if there is no room."""
-        if self._resident_rows + rows > self.kept:
+        first = self.own[0] + self._resident_rows
+        if first + rows > self.own[1]:
             return None
-        first = self._resident_rows
         self._resident_rows += rows
         return first
 
