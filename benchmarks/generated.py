@@ -14,9 +14,20 @@ import sys
 import time
 from pathlib import Path
 
+from darwinn_formats.darwinn import load
+from darwinn_formats.errors import FormatError
 from darwinn_testbench.compilation.bins import WELL_MIXED
 from darwinn_testbench.compilation.generate import GenerateOptions, generate
 from darwinn_testbench.engine import Engine
+
+
+def is_readable(path: Path) -> bool:
+    """Whether a compiled model is whole; some public ones are cut off."""
+    try:
+        return bool(load(path).executables)
+    except FormatError as error:
+        print(f"left out: {error}")
+        return False
 
 
 def main() -> int:
@@ -34,6 +45,7 @@ def main() -> int:
         path
         for folder in arguments.folders
         for path in sorted((folder / "darwinn").glob("*_edgetpu.tflite"))
+        if is_readable(path)
     ]
     begin = time.perf_counter()
     report = generate(

@@ -14,7 +14,7 @@ from darwinn_formats.files import name_of
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options
-from darwinn_testbench.cli.console import Lines, finish, wrapped
+from darwinn_testbench.cli.console import Lines, finish
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.compilation.compile import (
@@ -222,7 +222,8 @@ def _body(
     lines: list[RenderableType] = []
     for result in written:
         head, _, rest = result.text(operations=operations).partition("\nVerification:")
-        lines.append(wrapped(*head.splitlines()))
+        # Scripts read these lines: each stays one, however long its path is.
+        lines.append(Lines.of(head.splitlines()))
         rest = rest.partition("\n")[2]
         if rest:
             lines.append(Lines.of(rest.splitlines()))
