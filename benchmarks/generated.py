@@ -57,9 +57,8 @@ def main() -> int:
             engine=Engine.RTL if arguments.rtl else Engine.MODEL,
             against=[str(path) for path in files],
         ),
-        progress=lambda text, done, total: print(f"\r{done}", end="", file=sys.stderr, flush=True),
+        progress=lambda text, done, total: print(f"{done}: {text}", file=sys.stderr, flush=True),
     )
-    print(file=sys.stderr)
     print("| bin | | networks |\n|---|---|---|")
     for each in report.figures["bins"]:
         print(f"| {each.group} | {each.bin} | {each.networks} |")

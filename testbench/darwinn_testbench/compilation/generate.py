@@ -141,6 +141,7 @@ def generate(
         if result.verdict.failed and options.check:
             progress(f"network {seed} fails: looking for a smaller one", number, options.count)
             row = _with_smallest(options, made, result, row)
+            progress(f"network {seed} fails: {row.repeat}", number, options.count)
         rows.append(row)
         found += bins_of(made, network)
         held |= held_by(_executables(result.compiled))

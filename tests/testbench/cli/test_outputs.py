@@ -17,8 +17,8 @@ from darwinn_testbench.compiler import sample
 
 READS = {
     "--against", "--base", "--chip", "--data", "--expected", "--host", "--inputs", "--labels",
-    "--models", "--natives", "--points", "--preload", "--program", "--reference", "--replay", "--then",
-    "--times", "--with",
+    "--models", "--natives", "--points", "--preload", "--program", "--reference", "--replay",
+    "--then", "--times", "--with",
 }  # fmt: skip
 """Options that name what is read, or may."""
 
