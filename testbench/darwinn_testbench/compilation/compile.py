@@ -28,7 +28,7 @@ from darwinn_testbench.compilation.outcome import (
 )
 from darwinn_testbench.compilation.segments import segmented
 from darwinn_testbench.compilation.sharing import check_sharing
-from darwinn_testbench.compilation.times import always_worth, not_worth
+from darwinn_testbench.compilation.times import Always, Predicted
 from darwinn_testbench.compiler.stages.build import Asked, Built, build_together
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.placement import is_compiled
@@ -153,7 +153,7 @@ def compile_models(
     names = [each.name for each in models]
     if len(set(names)) < len(names):
         raise InputError(f"two models have one name: {', '.join(names)}")
-    worth = always_worth if wanted.multiple_subgraphs else not_worth
+    worth = Always() if wanted.multiple_subgraphs else Predicted()
     if wanted.num_segments > 1:
         progress("cutting", 0, None)
         model = models[0]

@@ -18,6 +18,7 @@ from darwinn_sim.machine.lowering import lower_executable
 from darwinn_testbench.compiler.stages.build import Piece
 from darwinn_testbench.explain.graph import Graph, Node, graph_of
 
+_CHIP = "beagle-max"
 PRODUCTS_A_SECOND = 4e9
 """Products of 8 bits that the CPU makes in a second, by estimate."""
 BYTES_A_SECOND = 1e9
@@ -33,7 +34,7 @@ def timed(executable: Executable) -> timing.Timing:
     Raises:
         SimulationError: the program fails.
     """
-    chip = timing.chip_description("beagle-max")
+    chip = timing.chip_description(_CHIP)
     program = lower_executable(executable, assumptions=False)
     link = timing.host_link(chip.host)
     return timing.simulate(executable, chip, link, assumptions=False, program=program)
@@ -82,20 +83,36 @@ def _seconds(node: Node) -> float:
     return products / PRODUCTS_A_SECOND + size / BYTES_A_SECOND
 
 
-def not_worth(model: tflite.Model, piece: Piece) -> str:
-    """Why a further piece would take longer than its operators on the CPU; empty if it would not.
+class Predicted:
+    """A further piece is worth it if it takes less time than its operators on the CPU."""
 
-    Raises:
-        SimulationError: the program fails.
-    """
-    chip = chip_milliseconds([piece])
-    cpu = cpu_milliseconds(graph_of(model), piece.operators)
-    if chip < cpu:
+    def may_be(self, model: tflite.Model, operators: frozenset[int]) -> bool:
+        """Whether the CPU takes longer for them than the host for a request."""
+        fixed = timing.host_link(timing.chip_description(_CHIP).host).fixed_seconds.value
+        return cpu_milliseconds(graph_of(model), operators) > 1e3 * fixed
+
+    def against(self, model: tflite.Model, piece: Piece) -> str:
+        """Both times, if the CPU's is less.
+
+        Raises:
+            SimulationError: the program fails.
+        """
+        chip = chip_milliseconds([piece])
+        cpu = cpu_milliseconds(graph_of(model), piece.operators)
+        if chip < cpu:
+            return ""
+        return f"a further piece would take {chip:.2f} ms, the CPU some {cpu:.2f} (-a makes it)"
+
+
+class Always:
+    """Every further piece is worth it (``--enable_multiple_subgraphs``)."""
+
+    def may_be(self, model: tflite.Model, operators: frozenset[int]) -> bool:
+        """Yes."""
+        del model, operators
+        return True
+
+    def against(self, model: tflite.Model, piece: Piece) -> str:
+        """Nothing."""
+        del model, piece
         return ""
-    return f"a further piece would take {chip:.2f} ms, the CPU some {cpu:.2f} (-a makes it)"
-
-
-def always_worth(model: tflite.Model, piece: Piece) -> str:
-    """The answer for ``--enable_multiple_subgraphs``: every piece is."""
-    del model, piece
-    return ""

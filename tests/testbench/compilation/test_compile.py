@@ -21,7 +21,7 @@ from darwinn_testbench.compilation.compile import (
 )
 from darwinn_testbench.compilation.log import size
 from darwinn_testbench.compiler.random_networks import OPERATORS, RandomNetwork, random_network
-from darwinn_testbench.compiler.stages import build, pools
+from darwinn_testbench.compiler.stages import planning, pools
 from darwinn_testbench.compiler.stages.rows import identity
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.placement import Place
@@ -152,7 +152,7 @@ def test_parameters_that_fit_stay_on_the_chip() -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_parameters_without_room_are_streamed(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "rows_to_keep", lambda phases, areas: rows)
+    monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas: rows)
     result = compiled(random_network(7, 4, ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"]))
     assert result.report.verdict is Verdict.PROVED, result.report.headline
     assert result.report.figures["streamed_bytes"] > 0

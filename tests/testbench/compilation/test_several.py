@@ -17,13 +17,13 @@ from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compilation import compile as compilation
-from darwinn_testbench.compilation import sharing
+from darwinn_testbench.compilation import sharing, times
 from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_models
 from darwinn_testbench.compilation.outcome import CACHE_BYTES
 from darwinn_testbench.compilation.segments import _balanced
 from darwinn_testbench.compilation.times import inference_of, phase_cycles, timed
 from darwinn_testbench.compiler.random_networks import RandomNetwork, random_network
-from darwinn_testbench.compiler.stages import build
+from darwinn_testbench.compiler.stages import planning
 from darwinn_testbench.report import Verdict
 
 PAIR = [ExecutableType.EXECUTION_ONLY, ExecutableType.PARAMETER_CACHING]
@@ -87,13 +87,20 @@ def test_the_whole_model_gives_what_the_pieces_give_one_by_one() -> None:
     assert plain[-1].tensor.tobytes() == next(iter(found.outputs.values())).tobytes()
 
 
-def test_a_further_piece_is_made_where_it_is_predicted_to_take_less_time() -> None:
+def test_a_further_piece_is_made_where_it_is_predicted_to_take_less_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (small,) = compiled([cut_twice()], check=False)
     assert pieces_of(small) == [0, None, None, None, None]
-    assert "a further piece would take" in small.report.rows[2].reason
+    assert small.report.rows[2].reason == "behind 1 AVERAGE_POOL_2D"
     assert small.report.rows[2].status == "More than one subgraph is not supported"
-    (large,) = compiled([cut_twice(200)], check=False)
-    assert pieces_of(large)[2] == 1
+    (large,) = compiled([cut_twice(300)], check=False)
+    assert pieces_of(large) == [0, None, 1, None, 2]
+    monkeypatch.setattr(times, "chip_milliseconds", lambda pieces: 1e6)
+    (against,) = compiled([cut_twice(300)], check=False)
+    assert "a further piece would take 1000000.00 ms" in " ".join(
+        row.reason for row in against.report.rows
+    )
 
 
 def test_what_comes_before_the_largest_piece_is_a_piece_of_its_own() -> None:
@@ -126,8 +133,8 @@ def test_models_compiled_together_have_one_token_and_rows_of_their_own() -> None
 
 
 def test_later_models_stream_what_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "rows_to_keep", lambda phases, areas: 3)
-    monkeypatch.setattr(build, "_allotted", lambda wanted, most: [3, *(0 for _ in wanted[1:])])
+    monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas: 3)
+    monkeypatch.setattr(planning, "_allotted", lambda wanted, most: [3, *(0 for _ in wanted[1:])])
     models = [random_network(7, 3, ["CONV_2D"]), random_network(8, 3, ["CONV_2D"])]
     first, second = compiled(models)
     assert first.report.figures["cached_bytes"] > 0
@@ -138,7 +145,7 @@ def test_later_models_stream_what_has_no_room(monkeypatch: pytest.MonkeyPatch) -
 
 def test_models_that_overwrite_each_other_are_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them in the same rows: each is right alone, and wrong behind the other."""
-    monkeypatch.setattr(build, "_ends", lambda kept: ((rows, rows) for rows in kept))
+    monkeypatch.setattr(planning, "_ends", lambda kept: ((rows, rows) for rows in kept))
     models = [random_network(7, 3, ["CONV_2D"]), random_network(8, 3, ["CONV_2D"])]
     both = compiled(models)
     assert [each.report.verdict for each in both] == [Verdict.MISMATCH] * 2

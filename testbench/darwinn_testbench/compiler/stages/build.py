@@ -6,38 +6,29 @@ the CPU, and so does everything that depends on it; the stages then run again on
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from typing import Protocol
 
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import Package
-from darwinn_formats.errors import Portable
 from darwinn_reference.tflite.graph import ABSENT, Network, Operator, network
 
 from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.package import token_of
 from darwinn_testbench.compiler.parameters import blob
-from darwinn_testbench.compiler.program import PACKED_ROW, begin, end
-from darwinn_testbench.compiler.stages.cache import Cache, cache, rows_to_keep
+from darwinn_testbench.compiler.program import begin, end
+from darwinn_testbench.compiler.stages.cache import Cache, cache
 from darwinn_testbench.compiler.stages.executable import (
     chips_part,
     package_of,
     with_custom_operators,
 )
-from darwinn_testbench.compiler.stages.fitting import chains_of
-from darwinn_testbench.compiler.stages.host import NO_OPERATION, input_phases, output_phase
 from darwinn_testbench.compiler.stages.importer import Importer, StaysError
-from darwinn_testbench.compiler.stages.mapping import (
-    TooLargeError,
-    phases_of,
-    scratch_bytes,
-    spread_phases,
-)
 from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph, Port
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
-from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement, place
+from darwinn_testbench.compiler.stages.placement import Placement
+from darwinn_testbench.compiler.stages.planning import Planned, StaysHere, plan, planned_together
 from darwinn_testbench.compiler.stages.schedule import streamed, write_phases
 
 
@@ -110,19 +101,14 @@ class Asked:
     stays: Mapping[int, str] = field(default_factory=dict)
 
 
-Worth = Callable[[tflite.Model, Piece], str]
-"""Says why a further piece is not worth a request of its own; empty if it is."""
+class Worth(Protocol):
+    """Decides which further pieces of a model are worth a request of their own."""
 
+    def may_be(self, model: tflite.Model, operators: frozenset[int]) -> bool:
+        """Whether a piece of some of these operators could be worth it, without making one."""
 
-def build(
-    model: tflite.Model,
-    name: str,
-    stays: Mapping[int, str] | None = None,
-    worth: Worth | None = None,
-) -> Built:
-    """Compile a model; see :func:`build_together`."""
-    (built,) = build_together([Asked(model, name, stays or {})], worth)
-    return built
+    def against(self, model: tflite.Model, piece: Piece) -> str:
+        """Why a piece is not worth it; empty if it is."""
 
 
 def build_together(models: Sequence[Asked], worth: Worth | None = None) -> tuple[Built, ...]:
@@ -137,7 +123,7 @@ def build_together(models: Sequence[Asked], worth: Worth | None = None) -> tuple
     """
     cuts = [_cut(each, worth) for each in models]
     graphs = [graph for cut in cuts for graph in cut.graphs]
-    planned = iter(_planned_together(graphs))
+    planned = iter(planned_together(graphs))
     programs = [[_assembled(graph, next(planned)) for graph in cut.graphs] for cut in cuts]
     flat = [program for each in programs for program in each]
     # Programs that share the memory say so by one token.
@@ -172,11 +158,13 @@ def _cut(asked: Asked, worth: Worth | None) -> _Cut:
     rest = _left(source, everything, _on_chip(fates)) if worth else []
     while worth and rest:
         candidates = rest.pop(0)
+        if not worth.may_be(asked.model, candidates):
+            continue
         others = dict.fromkeys(sorted(everything - candidates), _ELSEWHERE)
         fates, graph = _largest(source, {**others, **asked.stays})
         against = ""
         if graph is not None:
-            against = worth(asked.model, _alone(asked, fates, graph))
+            against = worth.against(asked.model, _alone(asked, fates, graph))
             rest += _left(source, candidates, _on_chip(fates))
         for fate in fates:
             if fate.number not in candidates:
@@ -222,26 +210,14 @@ def _largest(
         if graph is None:
             return fates, None
         try:
-            _plan(graph, Areas())
-        except _StaysHere as found:
+            plan(graph, Areas())
+        except StaysHere as found:
             kept = _without(source, kept, found)
         else:
             return fates, graph
 
 
-class _StaysHere(Portable):
-    """An operator turned out not to fit."""
-
-    def __init__(self, number: int, reason: str) -> None:
-        super().__init__(reason)
-        self.number, self.reason = number, reason
-
-
-LEAST_WORKING_ROWS = 600
-"""Rows of wide memory that are left for parameters that come and go."""
-
-
-def _without(source: Network, kept: Mapping[int, str], found: _StaysHere) -> dict[int, str]:
+def _without(source: Network, kept: Mapping[int, str], found: StaysHere) -> dict[int, str]:
     """Leave an operator out that does not fit: with what depends on it, or with what it needs.
 
     The chip gets one piece: what is before the operator, or what is behind it. The larger one is
@@ -257,112 +233,12 @@ def _without(source: Network, kept: Mapping[int, str], found: _StaysHere) -> dic
     return alone if sizes[0] >= sizes[1] else behind
 
 
-def _planned_together(graphs: Sequence[IntegerGraph]) -> list[_Planned]:
-    """Place graphs, each with its parameters in rows of its own as far as there are rows."""
-    planned = [_plan(graph, Areas()) for graph in graphs]
-    kept = [0] * len(graphs)
-    for _ in range(_TRIES):
-        wanted = [rows_to_keep(each.phases, each.areas) for each in planned]
-        least = max((each.areas.least for each in planned), default=0)
-        most = max(PACKED_ROW - max(LEAST_WORKING_ROWS, least), 0)
-        if all(w <= k for w, k in zip(wanted, kept, strict=True)) or sum(kept) == most:
-            break
-        kept = _allotted(wanted, most)
-        areas = (Areas(sum(kept), (behind - rows, behind)) for rows, behind in _ends(kept))
-        try:
-            planned = [_plan(graph, each) for graph, each in zip(graphs, areas, strict=True)]
-        except _StaysHere:
-            # An operator needs the room: fewer parameters stay.
-            break
-    return planned
-
-
-def _ends(kept: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Rows of each program, and the row behind them."""
-    return zip(kept, accumulate(kept), strict=True)
-
-
-def _allotted(wanted: Sequence[int], most: int) -> list[int]:
-    """Rows for each program, of ``most`` in all: as wanted, as long as there are any.
-
-    A little more than wanted, since smaller areas hold fewer rows each.
-    """
-    kept: list[int] = []
-    for rows in wanted:
-        kept.append(max(min(rows + _SLACK if rows else 0, most - sum(kept)), 0))
-    return kept
-
-
-_TRIES = 4
-_SLACK = 4
-
-
-@dataclass(frozen=True, eq=False)
-class _Planned:
-    """``resident`` are bytes of parameters that stay where they are used, by operator."""
-
-    areas: Areas
-    placement: Placement
-    phases: list[Phase]
-    resident: Mapping[int, int]
-
-
-def _plan(graph: IntegerGraph, areas: Areas) -> _Planned:
-    """Place a graph and find its phases."""
-    needs = {each.number: scratch_bytes(each, areas) for each in graph.operations}
-    scratch = {number: size for number, size in needs.items() if size}
-    try:
-        placement = place(graph, scratch, chains_of(graph, scratch))
-    except DoesNotFitError as reason:
-        raise _StaysHere(graph.operations[reason.operation].number, str(reason)) from None
-    phases = [phase for port in graph.inputs for phase in input_phases(port, placement, areas)]
-    for port in graph.inputs:
-        phases += spread_phases(NO_OPERATION, port.image.index, placement, areas)
-    resident: Counter[int] = Counter()
-    for operation, view, after in _in_order(graph, placement):
-        before = len(areas.residents)
-        try:
-            phases += phases_of(operation, view, areas)
-            if after is not None:
-                index = operation.result.index
-                phases += spread_phases(operation.number, index, after, areas)
-        except TooLargeError as reason:
-            raise _StaysHere(operation.number, str(reason)) from None
-        stayed = areas.residents[before:]
-        resident[operation.number] += sum(piece.rows.size for _, piece in stayed)
-    phases += [output_phase(port, placement) for port in graph.outputs]
-    return _Planned(areas, placement, phases, resident)
-
-
-def _in_order(
-    graph: IntegerGraph, placement: Placement
-) -> Iterator[tuple[AnyOperation, Placement, Placement | None]]:
-    """Each operation as often as it is computed: what is where then, and when it is done.
-
-    The latter is None of a chain's result before its last band.
-    """
-    step = 0
-    while step < len(graph.operations):
-        chain = next((each for each in placement.chains if each.first == step), None)
-        if chain is None:
-            yield graph.operations[step], placement, placement
-            step += 1
-            continue
-        for band in range(chain.bands):
-            view = placement.in_band(band)
-            for member in range(chain.first, chain.last):
-                yield graph.operations[member], view, view
-            is_last = band == chain.bands - 1
-            yield graph.operations[chain.last], view, placement if is_last else None
-        step = chain.last + 1
-
-
 @dataclass(frozen=True, eq=False)
 class _Assembled:
     """A graph, and the program that computes it."""
 
     graph: IntegerGraph
-    planned: _Planned
+    planned: Planned
     cached: Cache
     program: Assembler
     places: tuple[tuple[Spot, Spot], ...]
@@ -374,7 +250,7 @@ class _Assembled:
         return blob(self.cached.blocks), *chunks
 
 
-def _assembled(graph: IntegerGraph, planned: _Planned) -> _Assembled:
+def _assembled(graph: IntegerGraph, planned: Planned) -> _Assembled:
     """Write the program of a graph, and note where each phase is in it."""
     cached = cache(planned.phases, planned.areas)
     program = Assembler()
@@ -400,7 +276,7 @@ def _assembled(graph: IntegerGraph, planned: _Planned) -> _Assembled:
 
 def _alone(asked: Asked, fates: Sequence[Fate], graph: IntegerGraph) -> Piece:
     """A piece as if it were the only one."""
-    (planned,) = _planned_together([graph])
+    (planned,) = planned_together([graph])
     return _piece(asked, _on_chip(fates), _assembled(graph, planned), None)
 
 

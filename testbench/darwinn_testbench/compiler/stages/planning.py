@@ -1,0 +1,139 @@
+"""Places graphs and finds their phases: one alone, or several that share the parameter memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from darwinn_formats.errors import Portable
+
+from darwinn_testbench.compiler.program import PACKED_ROW
+from darwinn_testbench.compiler.stages.cache import rows_to_keep
+from darwinn_testbench.compiler.stages.fitting import chains_of
+from darwinn_testbench.compiler.stages.host import NO_OPERATION, input_phases, output_phase
+from darwinn_testbench.compiler.stages.mapping import (
+    TooLargeError,
+    phases_of,
+    scratch_bytes,
+    spread_phases,
+)
+from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph
+from darwinn_testbench.compiler.stages.phases import Areas, Phase
+from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement, place
+
+
+class StaysHere(Portable):
+    """An operator turned out not to fit."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(reason)
+        self.number, self.reason = number, reason
+
+
+LEAST_WORKING_ROWS = 600
+"""Rows of wide memory that are left for parameters that come and go."""
+
+
+def planned_together(graphs: Sequence[IntegerGraph]) -> list[Planned]:
+    """Place graphs, each with its parameters in rows of its own as far as there are rows."""
+    planned = [plan(graph, Areas()) for graph in graphs]
+    kept = [0] * len(graphs)
+    for _ in range(_TRIES):
+        wanted = [rows_to_keep(each.phases, each.areas) for each in planned]
+        least = max((each.areas.least for each in planned), default=0)
+        most = max(PACKED_ROW - max(LEAST_WORKING_ROWS, least), 0)
+        if all(w <= k for w, k in zip(wanted, kept, strict=True)) or sum(kept) == most:
+            break
+        kept = _allotted(wanted, most)
+        areas = (Areas(sum(kept), (behind - rows, behind)) for rows, behind in _ends(kept))
+        try:
+            planned = [plan(graph, each) for graph, each in zip(graphs, areas, strict=True)]
+        except StaysHere:
+            # An operator needs the room: fewer parameters stay.
+            break
+    return planned
+
+
+def _ends(kept: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rows of each program, and the row behind them."""
+    return zip(kept, accumulate(kept), strict=True)
+
+
+def _allotted(wanted: Sequence[int], most: int) -> list[int]:
+    """Rows for each program, of ``most`` in all: as wanted, as long as there are any.
+
+    A little more than wanted, since smaller areas hold fewer rows each.
+    """
+    kept: list[int] = []
+    for rows in wanted:
+        kept.append(max(min(rows + _SLACK if rows else 0, most - sum(kept)), 0))
+    return kept
+
+
+_TRIES = 4
+_SLACK = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A graph that has been placed, and its phases.
+
+    ``resident`` are bytes of parameters that stay where they are used, by operator.
+    """
+
+    areas: Areas
+    placement: Placement
+    phases: list[Phase]
+    resident: Mapping[int, int]
+
+
+def plan(graph: IntegerGraph, areas: Areas) -> Planned:
+    """Place a graph and find its phases."""
+    needs = {each.number: scratch_bytes(each, areas) for each in graph.operations}
+    scratch = {number: size for number, size in needs.items() if size}
+    try:
+        placement = place(graph, scratch, chains_of(graph, scratch))
+    except DoesNotFitError as reason:
+        raise StaysHere(graph.operations[reason.operation].number, str(reason)) from None
+    phases = [phase for port in graph.inputs for phase in input_phases(port, placement, areas)]
+    for port in graph.inputs:
+        phases += spread_phases(NO_OPERATION, port.image.index, placement, areas)
+    resident: Counter[int] = Counter()
+    for operation, view, after in _in_order(graph, placement):
+        before = len(areas.residents)
+        try:
+            phases += phases_of(operation, view, areas)
+            if after is not None:
+                index = operation.result.index
+                phases += spread_phases(operation.number, index, after, areas)
+        except TooLargeError as reason:
+            raise StaysHere(operation.number, str(reason)) from None
+        stayed = areas.residents[before:]
+        resident[operation.number] += sum(piece.rows.size for _, piece in stayed)
+    phases += [output_phase(port, placement) for port in graph.outputs]
+    return Planned(areas, placement, phases, resident)
+
+
+def _in_order(
+    graph: IntegerGraph, placement: Placement
+) -> Iterator[tuple[AnyOperation, Placement, Placement | None]]:
+    """Each operation as often as it is computed: what is where then, and when it is done.
+
+    The latter is None of a chain's result before its last band.
+    """
+    step = 0
+    while step < len(graph.operations):
+        chain = next((each for each in placement.chains if each.first == step), None)
+        if chain is None:
+            yield graph.operations[step], placement, placement
+            step += 1
+            continue
+        for band in range(chain.bands):
+            view = placement.in_band(band)
+            for member in range(chain.first, chain.last):
+                yield graph.operations[member], view, view
+            is_last = band == chain.bands - 1
+            yield graph.operations[chain.last], view, placement if is_last else None
+        step = chain.last + 1
