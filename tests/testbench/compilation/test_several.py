@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from darwinn_formats import tflite
 from darwinn_formats.darwinn import ExecutableType, load
 from darwinn_formats.files import Content
-from darwinn_formats.tflite import BuiltinOperator, Padding
-from darwinn_formats.tflite import options as o
+from darwinn_formats.tflite import BuiltinOperator
 from darwinn_reference.errors import Unsupported
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import random_inputs
@@ -29,21 +30,23 @@ from darwinn_testbench.report import Verdict
 PAIR = [ExecutableType.EXECUTION_ONLY, ExecutableType.PARAMETER_CACHING]
 
 
-def pooled_on_the_cpu(network: RandomNetwork) -> None:
-    """A pool over the border of the last value: it stays on the CPU."""
+def over_floats(network: RandomNetwork) -> None:
+    """The last value as floats and back: that is on the CPU, whatever the chip learns."""
     source = network.values[-1]
+    tensor = tflite.Tensor(source.shape, tflite.TensorType.FLOAT32, 0, "floats", None)
+    floats = replace(source, index=network._add(tensor))
+    network._operate(BuiltinOperator.DEQUANTIZE, (source.index,), floats)
     result = network._value(source.shape, source.scale, source.zero_point)
-    options = o.Pool2DOptions(Padding.SAME, 1, 1, 3, 3)
-    network._operate(BuiltinOperator.AVERAGE_POOL_2D, (source.index,), result, options)
+    network._operate(BuiltinOperator.QUANTIZE, (floats.index,), result)
 
 
 def cut_twice(channels: int = 8) -> bytes:
-    """Three convolutions, on the CPU a pool before and behind the middle one."""
+    """Three convolutions, floats before and behind the middle one."""
     network = RandomNetwork(3, (1, 6, 6, 4), signed=True)
     network.layer(network.values[0], channels, 3)
-    pooled_on_the_cpu(network)
+    over_floats(network)
     network.layer(network.values[-1], channels, 3)
-    pooled_on_the_cpu(network)
+    over_floats(network)
     network.layer(network.values[-1], channels, 1)
     return network.finish()
 
@@ -60,7 +63,7 @@ def pieces_of(result: Compiled) -> list[int | None]:
 def test_all_pieces_go_to_the_chip_on_demand_and_share_its_memory() -> None:
     (result,) = compiled([cut_twice()], multiple_subgraphs=True)
     assert result.report.verdict is Verdict.PROVED, result.report.headline
-    assert pieces_of(result) == [0, None, 1, None, 2]
+    assert pieces_of(result) == [0, None, None, 1, None, None, 2]
     assert result.report.figures["subgraphs"] == 3
     file = load(Content(result.data, "m"))
     assert [each.type for each in file.executables] == PAIR * 3
@@ -91,11 +94,11 @@ def test_a_further_piece_is_made_where_it_is_predicted_to_take_less_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (small,) = compiled([cut_twice()], check=False)
-    assert pieces_of(small) == [0, None, None, None, None]
-    assert small.report.rows[2].reason == "behind 1 AVERAGE_POOL_2D"
-    assert small.report.rows[2].status == "More than one subgraph is not supported"
+    assert pieces_of(small) == [0, *[None] * 6]
+    assert small.report.rows[3].reason == "behind 1 DEQUANTIZE"
+    assert small.report.rows[3].status == "More than one subgraph is not supported"
     (large,) = compiled([cut_twice(300)], check=False)
-    assert pieces_of(large) == [0, None, 1, None, 2]
+    assert pieces_of(large) == [0, None, None, 1, None, None, 2]
     monkeypatch.setattr(times, "chip_milliseconds", lambda pieces: 1e6)
     (against,) = compiled([cut_twice(300)], check=False)
     assert "a further piece would take 1000000.00 ms" in " ".join(
@@ -106,12 +109,12 @@ def test_a_further_piece_is_made_where_it_is_predicted_to_take_less_time(
 def test_what_comes_before_the_largest_piece_is_a_piece_of_its_own() -> None:
     network = RandomNetwork(3, (1, 6, 6, 4), signed=True)
     network.layer(network.values[0], 8, 3)
-    pooled_on_the_cpu(network)
+    over_floats(network)
     for _ in range(3):
         network.layer(network.values[-1], 8, 3)
     data = network.finish()
     (result,) = compiled([data], multiple_subgraphs=True)
-    assert pieces_of(result) == [0, None, 1, 1, 1]
+    assert pieces_of(result) == [0, None, None, 1, 1, 1]
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
