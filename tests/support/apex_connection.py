@@ -44,7 +44,7 @@ class Connection:
     def __init__(self, folder: Path, reply: Reply = honest) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(20)
-        self.socket.connect(str(folder / "socket"))
+        self.socket.connect(str(folder / "socket_0"))
         self.reply = reply
         self.memory = bytearray(3 << 20)
         self.channel: socket.socket | None = None

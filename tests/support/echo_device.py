@@ -16,4 +16,4 @@ from echo_chip import echo
 if __name__ == "__main__":
     function = UsbFunction(echo, mode=Mode.APPLICATION)
     with Worker(function):
-        sys.exit(run_command(function, [sys.executable, *sys.argv[1:]]))
+        sys.exit(run_command([function], [sys.executable, *sys.argv[1:]]))

@@ -88,8 +88,8 @@ class Bus:
         assert self.lib.libusb_get_device_descriptor(device or self.devices()[0], text) == 0
         return struct.unpack_from("<HH", text.raw, 8)
 
-    def open(self) -> int:
-        return int(self.lib.libusb_open(self.devices()[0], byref(self.handle)))
+    def open(self, number: int = 0) -> int:
+        return int(self.lib.libusb_open(self.devices()[number], byref(self.handle)))
 
     def close(self) -> None:
         self.lib.libusb_close(self.handle)
@@ -165,9 +165,9 @@ class Bus:
             assert time.monotonic() < end, "it took more than 20 seconds"
 
 
-def opened() -> Bus:
+def opened(number: int = 0) -> Bus:
     bus = Bus()
-    assert bus.open() == 0
+    assert bus.open(number) == 0
     bus.start()
     return bus
 

@@ -16,6 +16,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,76 @@ SET_PARENT_DEATH_SIGNAL = 1
 def echo(times: str = "1") -> Any:
     bus = opened()
     return [bus.echo(b"%05d" % number).decode() for number in range(int(times))]
+
+
+def several_devices() -> Any:
+    """Three of them, each with a handle of its own."""
+    buses = [opened(number) for number in range(3)]
+    devices = buses[0].devices()
+    lib = buses[0].lib
+    addresses = {lib.libusb_get_device_address(each) for each in devices}
+    found: dict[str, Any] = {
+        "ports": [lib.libusb_get_port_number(each) for each in devices],
+        "own addresses": len(addresses) == len(devices),
+        "echoes": [
+            bus.echo(text) for bus, text in zip(buses, (b"first", b"secon", b"third"), strict=True)
+        ],
+    }
+    buses[0].close()
+    found["echoes"] = [each.decode() for each in found["echoes"]]
+    found["busy"] = other_process("open_two")
+    # The other process has gone, and its device was reset: those of this one were not.
+    found["untouched"] = buses[2].echo(b"after").decode()
+    arrived: list[int] = []
+
+    def note(*_: Any) -> int:
+        arrived.append(1)
+        return 0
+
+    callback = HotPlug(note)
+    lib.libusb_hotplug_register_callback(
+        buses[1].context, 1, 1, -1, -1, -1, callback, None, byref(c_int())
+    )
+    found["hot plug"] = len(arrived)
+    buses[1].close()
+    found["after"] = other_process("open_two")
+    return found
+
+
+def open_two() -> Any:
+    return [error_name(bus, bus.open(number)) for number, bus in ((0, Bus()), (1, Bus()))]
+
+
+def other_process(name: str) -> Any:
+    """What a scenario gives in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result"
+        subprocess.run([sys.executable, __file__, name, str(result)], check=True, timeout=60)
+        return json.loads(result.read_text())
+
+
+def one_gets_firmware() -> Any:
+    """The second device of two; hot-plug events say which one has left and arrived."""
+    bus = Bus()
+    told: list[tuple[int, int]] = []
+
+    def note(_: Any, device: int, event: int, __: Any) -> int:
+        told.append((event, bus.identity(c_void_p(device))[0]))
+        return 0
+
+    callback = HotPlug(note)
+    bus.lib.libusb_hotplug_register_callback(
+        bus.context, 3, 0, -1, -1, -1, callback, None, byref(c_int())
+    )
+    assert bus.open(1) == 0
+    for block, image in enumerate((b"firmware", b"")):
+        assert bus.control(0x21, 1, block, 0, image) == len(image)
+        assert len(bus.control(0xA1, 3, 0, 0, 6)) == 6
+    reset = error_name(bus, bus.lib.libusb_reset_device(bus.handle))
+    bus.close()
+    bus.handle_until(lambda: len(told) >= 2)
+    now = [bus.identity(each) for each in bus.devices()]
+    return {"reset": reset, "told": told, "now": now, "echo": opened(1).echo(b"right").decode()}
 
 
 def nothing_plugged_in() -> Any:

@@ -48,6 +48,9 @@ UNREAD_BYTES = 16 << 20
 UNREAD_EVENTS = 1 << 12
 """Events that may wait for the host before the chip stops."""
 
+MAX_ADDRESS = 127
+"""Addresses of a bus begin with 1."""
+
 EVENT_BYTES = 16
 _EVENT = struct.Struct("<QIB3x")
 _FATAL = struct.pack("<I", 1)
@@ -152,6 +155,8 @@ class UsbFunction:
         self.changed: Callable[[], None] = lambda: None
         """Called when a reset has made another device of it (other descriptors)."""
         self.address = 1
+        self.readdress: Callable[[int], int] = lambda address: address % MAX_ADDRESS + 1
+        """How the host finds an address for another device, given that of the one before."""
         self._lock = threading.RLock()
         self._turns = Turns()
         self._firmware = Firmware()
@@ -236,7 +241,7 @@ class UsbFunction:
             for watcher in self.watchers:
                 watcher.was_reset(quiet)
             if self.mode is not before:
-                self.address = self.address % 127 + 1
+                self.address = self.readdress(self.address)
         if self.mode is not before:
             self.changed()
         return self.mode is not before

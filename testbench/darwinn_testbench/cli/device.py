@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ import typer
 from darwinn_sim.device.pace import Pace
 from darwinn_sim.host.register_space import silent
 from darwinn_sim.kernel.compiling import announced
+from darwinn_sim.pcie.function import PcieFunction
 from darwinn_sim.pcie.function import Watcher as PcieWatcher
 from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
@@ -24,9 +26,11 @@ from darwinn_testbench.cli.terminal import Exit, print_line
 from darwinn_testbench.device.answers import Answers
 from darwinn_testbench.device.pcie import attach as pcie_attach
 from darwinn_testbench.device.pcie import events as pcie_events
+from darwinn_testbench.device.pcie import messages as pcie_messages
 from darwinn_testbench.device.pcie import replay as pcie_replay
 from darwinn_testbench.device.pcie.log import Log as PcieLog
 from darwinn_testbench.device.trace import CutShort, RecordedSession, SessionFile
+from darwinn_testbench.device.usb import messages as usb_messages
 from darwinn_testbench.device.usb import replay as usb_replay
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.events import Device, Recorder
@@ -43,6 +47,8 @@ EXAMPLES = """**Examples**
 `darwinn device --usb --record session.trace --log -- ./application`
 
 `darwinn device --pcie -- ./application`
+
+`darwinn device --usb --chips 2 -- python two_models.py`
 
 `darwinn device --replay session.trace`
 
@@ -120,6 +126,16 @@ TimedOption = Annotated[
         help="Outputs and interrupts of a program leave no earlier than `darwinn cycles` predicts.",
     ),
 ]
+Chips = Annotated[
+    int,
+    typer.Option(
+        "--chips",
+        metavar="N",
+        min=1,
+        max=min(usb_messages.MAX_DEVICES, pcie_messages.MAX_DEVICES),
+        help="With --usb or --pcie: attach N chips, each with its own state, memory and times.",
+    ),
+]
 UsbIp = Annotated[
     bool,
     typer.Option(
@@ -140,6 +156,20 @@ Port = Annotated[
 
 _LINKS = {Speed.HIGH: "usb2", Speed.SUPER: "usb3"}
 """Host links of the event model."""
+
+_TAKEN_BY: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "--booted or --speed": (
+        ("--usb", "--usbip"),
+        "--booted and --speed are for --usb and --usbip; a recorded session says both",
+    ),
+    "--chips": (("--usb", "--pcie"), "--chips is for --usb and --pcie; others have one chip"),
+    "--json": (("--replay",), "--json is for --replay"),
+    "--port": (("--usbip",), "--port is for --usbip"),
+    "--record": (("--usb", "--pcie", "--usbip"), "the session is recorded already"),
+    "--timed": (("--usb", "--pcie", "--usbip"), "it waits for nothing"),
+    "command": (("--usb", "--pcie"), "a command needs --usb or --pcie"),
+}
+"""Which ways of attaching take an option, and why others do not."""
 
 _COLUMNS: tuple[Column[Answers], ...] = (
     Column("answers from", lambda row: row.name),
@@ -162,6 +192,7 @@ def command(
     speed: CableSpeedOption = None,
     booted: Booted = False,
     timed: TimedOption = False,
+    chips: Chips = 1,
     port: Port = None,
     json: settings.Json = False,
 ) -> None:
@@ -169,7 +200,8 @@ def command(
 
     With --usb, COMMAND and its children find a stand-in for libusb-1.0 (LD_LIBRARY_PATH) and the
     device at its port. With --pcie they find /dev/apex_0, by a library in front of the C library
-    (LD_PRELOAD). One program at a time can use the device. The exit code is that of COMMAND. If the
+    (LD_PRELOAD). One program at a time can use a device. With --chips N there are N of them: by USB
+    at ports 1 to N, by PCIe /dev/apex_0 to /dev/apex_N-1. The exit code is that of COMMAND. If the
     chip had a fault, it is 1, and standard error names the fault. With --usbip, a kernel can import
     the device (`usbip attach`), until you interrupt the command.
 
@@ -178,38 +210,42 @@ def command(
     this host link, with the host's fixed cost. If the simulation takes longer, or the program
     cannot be timed, a line says so once. With --log, lines give the times of each program.
     """
-    if [usb, pcie, usbip, replay is not None].count(True) != 1:
-        raise InputError(
-            "exactly one of --usb -- COMMAND, --pcie -- COMMAND, --usbip and --replay FILE is "
-            "needed"
-        )
-    if command and replay is not None:
-        raise InputError(f"--replay takes one file, {replay}, and no command: {command[0]}")
-    if command and usbip:
-        raise InputError("a command needs --usb or --pcie")
-    if port and not usbip:
-        raise InputError("--port is for --usbip")
+    ways = {"--usb": usb, "--pcie": pcie, "--usbip": usbip, "--replay": replay is not None}
+    way = _the_one(ways)
+    given = {
+        "--booted or --speed": booted or speed is not None,
+        "--chips": chips > 1,
+        "--json": json,
+        "--port": port is not None,
+        "--record": record is not None,
+        "--timed": timed,
+        "command": bool(command),
+    }
+    for option, (takers, reason) in _TAKEN_BY.items():
+        if given[option] and way not in takers:
+            raise InputError(f"{way} takes no {option}: {reason}")
     if replay is not None:
-        if record:
-            raise InputError("--replay takes no --record")
-        if booted or speed:
-            raise InputError("--replay takes neither --booted nor --speed: the session says both")
-        if timed:
-            raise InputError("--replay takes no --timed: it waits for nothing")
         with announced(say_compiling):
             _replay(replay, log, json)
-    if (usb or pcie) and not command:
-        name = "--usb" if usb else "--pcie"
-        raise InputError(f"{name} needs a command: darwinn device {name} -- COMMAND")
-    if pcie and (booted or speed):
-        raise InputError("--booted and --speed are for --usb and --usbip")
-    if json:
-        raise InputError("--json is for --replay")
-    attachment = _Attachment(record, log, speed or CableSpeed.SUPER, booted or usbip, timed)
+    if way != "--usbip" and not command:
+        raise InputError(f"{way} needs a command: darwinn device {way} -- COMMAND")
+    cable = {CableSpeed.HIGH: Speed.HIGH, CableSpeed.SUPER: Speed.SUPER}[speed or CableSpeed.SUPER]
+    attachment = _Attachment(_Wanted(record, log, cable, booted or usbip, timed), chips)
     with announced(say_compiling):
         if usbip:
             raise Exit(attachment.by_usbip(port or USUAL_PORT))
         raise Exit((attachment.by_pcie if pcie else attachment.by_usb)(command or []))
+
+
+def _the_one(ways: Mapping[str, bool]) -> str:
+    """The option that was given."""
+    given = [option for option, is_given in ways.items() if is_given]
+    if len(given) != 1:
+        raise InputError(
+            "exactly one of --usb -- COMMAND, --pcie -- COMMAND, --usbip and --replay FILE is "
+            "needed"
+        )
+    return given[0]
 
 
 def _say(text: str) -> None:
@@ -230,55 +266,99 @@ def _body(report: Report[Answers]) -> Sequence[RenderableType]:
     return [table(_COLUMNS, report.rows)]
 
 
-class _Attachment:
-    """A device that is plugged in, and watched as the options say."""
+@dataclass(frozen=True)
+class _Wanted:
+    """What the options say of each device."""
 
-    def __init__(
-        self, record: Path | None, log: bool, speed: CableSpeed, booted: bool, timed: bool
-    ) -> None:
-        self._record, self._log = record, log
-        self._tell = _say if log else silent
-        self._speed = {CableSpeed.HIGH: Speed.HIGH, CableSpeed.SUPER: Speed.SUPER}[speed]
-        self._booted, self._timed = booted, timed
-        self._faults, self._downloads = Faults(_say), Downloads()
-        self._status: int | None = None
-        """How the command has ended."""
+    record: Path | None
+    log: bool
+    speed: Speed
+    booted: bool
+    timed: bool
+
+
+class _Attachment:
+    """Devices that are plugged in, and watched as the options say."""
+
+    def __init__(self, wanted: _Wanted, chips: int) -> None:
+        self._wanted = wanted
+        self._chips = range(chips)
 
     def by_usb(self, command: Sequence[str]) -> int:
-        """The exit code of ``command``, which uses the device."""
+        """The exit code of ``command``, which uses the devices."""
         from darwinn_testbench.device.usb.wrapped import run_command, stand_in
 
         # What is missing is said before anything is compiled.
         stand_in()
-        with self._plugged_in() as function:
-            self._status = run_command(function, command)
-        if not (self._booted or self._downloads.count):
-            _say(f"the device stayed {BOOT_IDS}, waiting for firmware (--booted: it has some)")
-        return self._exit_code(self._status)
+        chips = [_Chip(self._wanted, *self._place("usb", number)) for number in self._chips]
+        with ExitStack() as stack:
+            functions = [stack.enter_context(chip.plugged_in()) for chip in chips]
+            status = run_command(functions, command)
+            for chip in chips:
+                chip.status = status
+        for chip in chips:
+            chip.say_if_unused()
+        return _exit_code(chips, status)
 
     def by_pcie(self, command: Sequence[str]) -> int:
-        """The exit code of ``command``, which uses the device."""
+        """The exit code of ``command``, which uses the devices."""
         from darwinn_testbench.device.pcie.wrapped import run_command, shim
 
         shim()
-        with self._recording() as file, self._pace("pcie") as pace:
-            watchers: list[PcieWatcher] = [PcieLog(_say)] if self._log else []
-            if file is not None:
-                watchers.append(pcie_events.Recorder(file.write))
-            function = pcie_attach.new_function(tuple(watchers), self._tell, pace)
-            self._status, faults = run_command(function, command, _say)
-        return EXIT_CODES[Verdict.FAULT] if faults else self._status
+        chips = [_Chip(self._wanted, *self._place("pci", number)) for number in self._chips]
+        with ExitStack() as stack:
+            functions = [(stack.enter_context(chip.on_bus()), chip.say) for chip in chips]
+            status, faults = run_command(functions, command)
+            for chip in chips:
+                chip.status = status
+        return EXIT_CODES[Verdict.FAULT] if faults else status
 
     def by_usbip(self, port: int) -> int:
         """The exit code of a server that was interrupted."""
         from darwinn_testbench.device.usb.usbip import serve_until_signal
 
-        with self._plugged_in() as function:
-            asyncio.run(serve_until_signal(function, port, _say))
-        return self._exit_code(0)
+        chip = _Chip(self._wanted, *self._place("usb", 0))
+        with chip.plugged_in() as function:
+            asyncio.run(serve_until_signal(function, port, chip.say))
+        return _exit_code([chip], 0)
 
-    def _exit_code(self, status: int) -> int:
-        return EXIT_CODES[Verdict.FAULT] if self._faults.count else status
+    def _place(self, bus: str, number: int) -> tuple[str, Path | None]:
+        """The runtime's name of a chip, if there are several, and where its session is written."""
+        record = self._wanted.record
+        if len(self._chips) == 1:
+            return "", record
+        named = record and record.with_name(f"{record.stem}.{number}{record.suffix}")
+        return f"{bus}:{number}: ", named
+
+
+def _exit_code(chips: Sequence[_Chip], status: int) -> int:
+    return EXIT_CODES[Verdict.FAULT] if any(chip.faults.count for chip in chips) else status
+
+
+class _Chip:
+    """One device, with what watches it.
+
+    Args:
+        wanted: the options.
+        name: begins each line about it.
+        record: where its session is written.
+    """
+
+    def __init__(self, wanted: _Wanted, name: str, record: Path | None) -> None:
+        self._wanted, self._name, self._record = wanted, name, record
+        self._tell = self.say if wanted.log else silent
+        self.faults, self._downloads = Faults(self.say), Downloads()
+        self.status: int | None = None
+        """How the command has ended."""
+
+    def say(self, text: str) -> None:
+        """Write a line about it."""
+        _say(f"{self._name}{text}")
+
+    def say_if_unused(self) -> None:
+        """Say that no program has given it firmware, if that is so."""
+        if not (self._wanted.booted or self._downloads.count):
+            self.say(f"the device stayed {BOOT_IDS}, waiting for firmware (--booted: it has some)")
 
     @contextmanager
     def _recording(self) -> Iterator[SessionFile | None]:
@@ -290,39 +370,50 @@ class _Attachment:
             with SessionFile(self._record) as file:
                 yield file
         except CutShort as error:
-            if self._status is None:
+            if self.status is None:
                 raise
-            raise CutShort(f"{error}; the command's exit status was {self._status}") from None
+            raise CutShort(f"{error}; the command's exit status was {self.status}") from None
 
     @contextmanager
     def _pace(self, link: str) -> Iterator[Pace]:
         """When completions leave; what was timed is said at the end."""
-        if not self._timed:
+        if not self._wanted.timed:
             yield Pace()
             return
         from darwinn_testbench.device.timed import Timed
 
-        timed = Timed(link, _say, log=self._log)
+        timed = Timed(link, self.say, log=self._wanted.log)
         timed.prepare()
         yield timed.pace
         timed.end()
 
     @contextmanager
-    def _plugged_in(self) -> Iterator[UsbFunction]:
+    def on_bus(self) -> Iterator[PcieFunction]:
+        """The device on a PCIe bus."""
+        with self._recording() as file, self._pace("pcie") as pace:
+            watchers: list[PcieWatcher] = [PcieLog(self.say)] if self._wanted.log else []
+            if file is not None:
+                watchers.append(pcie_events.Recorder(file.write))
+            yield pcie_attach.new_function(tuple(watchers), self._tell, pace)
+
+    @contextmanager
+    def plugged_in(self) -> Iterator[UsbFunction]:
+        """The device at a cable, computing."""
+        wanted = self._wanted
         with ExitStack() as stack:
-            watchers: list[Watcher] = [self._faults, self._downloads]
-            if self._log:
-                watchers.append(Log(_say))
+            watchers: list[Watcher] = [self.faults, self._downloads]
+            if wanted.log:
+                watchers.append(Log(self.say))
             file = stack.enter_context(self._recording())
             if file is not None:
-                mode = Mode.APPLICATION if self._booted else Mode.BOOT
-                watchers.append(Recorder(file.write, Device.of(mode, self._speed)))
+                mode = Mode.APPLICATION if wanted.booted else Mode.BOOT
+                watchers.append(Recorder(file.write, Device.of(mode, wanted.speed)))
             yield stack.enter_context(
                 attached(
-                    speed=self._speed,
-                    boot=not self._booted,
+                    speed=wanted.speed,
+                    boot=not wanted.booted,
                     watchers=tuple(watchers),
                     log=self._tell,
-                    pace=stack.enter_context(self._pace(_LINKS[self._speed])),
+                    pace=stack.enter_context(self._pace(_LINKS[wanted.speed])),
                 )
             )

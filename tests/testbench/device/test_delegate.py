@@ -119,6 +119,48 @@ def test_an_option_is_refused(option: str, message: str) -> None:
         server.flags_of([option])
 
 
+@pytest.mark.parametrize("device", ["", ":0", "usb", "pci", "usb:1", "PCI:1", "darwinn:1"])
+def test_a_chip_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    monkeypatch.setenv("DARWINN_CHIPS", "2")
+    assert server.flags_of([f"device={device}"]) == server.flags_of([])
+
+
+@pytest.mark.parametrize(
+    ("chips", "device", "message"),
+    [
+        ("2", "usb:2", "there is no chip 2, only 0 to 1; darwinn delegate --chips N"),
+        ("2", ":" + "9" * 30, "there is no chip 999999999, only"),
+        ("0", ":0", r"DARWINN_CHIPS: '0' is no number of chips \(1 to 16\)"),
+        ("two", "pci", "DARWINN_CHIPS: 'two' is no number"),
+    ],
+)
+def test_a_chip_that_is_not_there_is_refused(
+    monkeypatch: pytest.MonkeyPatch, chips: str, device: str, message: str
+) -> None:
+    monkeypatch.setenv("DARWINN_CHIPS", chips)
+    with pytest.raises(InputError, match=message):
+        server.flags_of([f"device={device}"])
+
+
+CHIPS = """
+import sys
+from ai_edge_litert.interpreter import load_delegate
+kept = [load_delegate("libedgetpu.so.1", {"device": name}) for name in (":0", "usb:1", "pci:1")]
+try:
+    load_delegate("libedgetpu.so.1", {"device": "usb:2"})
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_an_application_has_the_chips_that_it_is_given(capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["delegate", "--chips", "2", "--", sys.executable, "-c", CHIPS]
+    assert run_command_line(words) == 0
+    assert "darwinn: option device: there is no chip 2, only 0 to 1;" in capfd.readouterr().out
+    assert run_command_line(["delegate", "--chips", "2"]) == 2
+    assert "set DARWINN_CHIPS=2 where the application runs" in capfd.readouterr().err
+
+
 def test_what_is_refused_is_said_to_the_application(library: str) -> None:
     for options, message in (
         ({"speed": 11}, "\ndarwinn: there is no option 'speed', only Perf"),

@@ -28,7 +28,7 @@ LAYOUTS: dict[type[Record], str] = {
     pcie.MemoryAnswer: "I I",
     usb.Request: "I I I I I",
     usb.Reply: "I I i I I",
-    usb.DeviceReply: "B B B B 18s",
+    usb.DeviceReply: "B B B B B 18s",
 }
 """Fields of all records of numbers, written a second time."""
 

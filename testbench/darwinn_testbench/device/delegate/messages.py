@@ -30,6 +30,15 @@ from darwinn_testbench.device.wire import (
 CHIP_SOCKET = 3
 """File descriptor of the connection in the chip's process."""
 
+CHIPS_VARIABLE = "DARWINN_CHIPS"
+"""The variable of the environment that says how many chips an application has; 1 without it."""
+
+MAX_CHIPS = 16
+"""The most that it may have."""
+
+DEVICE_PREFIX = "darwinn:"
+"""Path of a chip in the list of devices, before its number."""
+
 MAGIC = int.from_bytes(b"EDTP", "little")
 
 MAXIMUM_BYTES = 1 << 30

@@ -35,6 +35,9 @@ from darwinn_testbench.chip.operators.parts import CustomPart, Values
 from darwinn_testbench.chip.session import Device
 from darwinn_testbench.device.delegate.messages import (
     CHIP_SOCKET,
+    CHIPS_VARIABLE,
+    DEVICE_PREFIX,
+    MAX_CHIPS,
     Broken,
     Kind,
     Opening,
@@ -56,8 +59,11 @@ MAXIMUM_TENSOR = 1 << 28
 _FLAGS: Mapping[str, bool] = {"strict": False, "assumptions": True}
 """Options of the chip with their defaults."""
 
+_DEVICE = rf"(?:(?:usb|pci)?(?::(\d+))?|{DEVICE_PREFIX}(\d+))"
+"""A chip as the vendor's library names it, or by its path in the list of devices."""
+
 _WITHOUT_EFFECT: Mapping[str, tuple[str, str]] = {
-    "device": (r"((usb|pci)?(:\d+)?)", "usb, pci, :N, usb:N, pci:N"),
+    "device": (_DEVICE, "usb, pci, :N, usb:N, pci:N"),
     "Performance": ("low|medium|high|max", "low, medium, high, max"),
     "Usb.AlwaysDfu": ("true|false", "true, false"),
     "Usb.MaxBulkInQueueLength": (r"\d{1,3}", "0 to 999"),
@@ -147,12 +153,27 @@ def flags_of(arguments: Sequence[str]) -> dict[str, bool]:
                 )
         elif key in _WITHOUT_EFFECT:
             pattern, values = _WITHOUT_EFFECT[key]
-            if not re.fullmatch(pattern, value, re.IGNORECASE | re.ASCII):
+            found = re.fullmatch(pattern, value, re.IGNORECASE | re.ASCII)
+            if not found:
                 raise InputError(f"option {key}: {value!r} is none of its values ({values})")
+            if key == "device":
+                _check_chip(next(filter(None, found.groups()), "0"))
         else:
             known = ", ".join(sorted({*flags, *_WITHOUT_EFFECT, "timeout"}))
             raise InputError(f"there is no option {key!r}, only {known}")
     return flags
+
+
+def _check_chip(number: str) -> None:
+    """Refuse a chip that the application does not have."""
+    given = os.environ.get(CHIPS_VARIABLE, "1")
+    if given not in map(str, range(1, MAX_CHIPS + 1)):
+        raise InputError(f"{CHIPS_VARIABLE}: {given!r} is no number of chips (1 to {MAX_CHIPS})")
+    if len(number) > _MAXIMUM_DIGITS or int(number) >= int(given):
+        raise InputError(
+            f"option device: there is no chip {number[:_MAXIMUM_DIGITS]}, only 0 to "
+            f"{int(given) - 1}; darwinn delegate --chips N or {CHIPS_VARIABLE}=N gives N chips"
+        )
 
 
 class Answers:

@@ -15,7 +15,19 @@ from darwinn_testbench.device.sockets import take
 from darwinn_testbench.device.wire import U32, U64, Numbered, Record, Type
 
 FOLDER_VARIABLE = "DARWINN_APEX"
-"""The variable of the environment by which the shim finds the folder of the device."""
+"""The variable of the environment by which the shim finds the folder of the devices."""
+
+MAX_DEVICES = 16
+"""Devices that there may be."""
+
+SOCKET_NAME = "socket_"
+"""Of a device in that folder, before its number."""
+
+CLASS_NAME = "class"
+"""Of the folder in that one in which programs look for devices."""
+
+DEVICE_NAME = "apex_"
+"""Of a device, before its number."""
 
 REGISTER_PAGES = (0x40000, 0x44000, 0x48000)
 """Offsets of the pages of registers that a program can map."""

@@ -206,17 +206,18 @@ class Connection:
 
 
 class Server:
-    """Takes connections at ``folder``/socket, from programs of this user; a context manager.
+    """Takes connections to a device from programs of this user; a context manager.
 
     Args:
         device: what they open.
-        folder: where the socket is; none but this user can enter it from then on.
+        folder: where its socket is; none but this user can enter it from then on.
+        number: of the device, from 0.
 
     Raises:
         OSError: the socket cannot be made (a path of more than 107 bytes, for one).
     """
 
-    def __init__(self, device: Device, folder: Path) -> None:
+    def __init__(self, device: Device, folder: Path, number: int = 0) -> None:
         self._device = device
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._lock = threading.Lock()
@@ -224,13 +225,13 @@ class Server:
         self._stack = ExitStack()
         folder.chmod(_PRIVATE)
         try:
-            self._listener.bind(str(folder / "socket"))
+            self._listener.bind(str(folder / f"{messages.SOCKET_NAME}{number}"))
             self._listener.listen()
         except BaseException:
             self._listener.close()
             raise
         # What programs look for devices in.
-        (folder / "class" / "apex_0").mkdir(parents=True)
+        (folder / messages.CLASS_NAME / f"{messages.DEVICE_NAME}{number}").mkdir(parents=True)
 
     def __enter__(self) -> Server:
         self._stack.enter_context(Worker(self._device.function))

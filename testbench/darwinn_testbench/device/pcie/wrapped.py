@@ -1,10 +1,11 @@
-"""A command with the device in its machine: the shim stands in front of its C library."""
+"""A command with devices in its machine: the shim stands in front of its C library."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from darwinn_formats.errors import Unavailable
@@ -36,27 +37,33 @@ def shim() -> Path:
     return native.library(_SOURCES, _NAME, headers=wire.header(messages))
 
 
+Write = Callable[[str], None]
+"""Takes a line about what goes wrong with a device."""
+
+
 def run_command(
-    function: PcieFunction, command: Sequence[str], write: Callable[[str], None]
+    functions: Sequence[tuple[PcieFunction, Write]], command: Sequence[str]
 ) -> tuple[int, int]:
-    """Run ``command`` with the device: its exit status, as a shell tells it, and the chip's faults.
+    """Run ``command`` with devices: its exit status, as a shell tells it, and the chips' faults.
 
     Args:
-        function: the device after power-up.
+        functions: the devices after power-up, ``MAX_DEVICES`` of ``messages`` at most.
         command: words of the command.
-        write: takes a line about what goes wrong.
 
     Raises:
         InputError: the shim cannot be built, or there is no such command.
     """
     library = shim()
-    device = Device(function, write)
-    with private_folder() as folder, Server(device, folder):
-        environ = environment(library, folder)
-        status = asyncio.run(status_of(command, environ, device.faulted.is_set))
-    return status, device.faults
+    devices = [Device(*each) for each in functions]
+    with ExitStack() as stack:
+        folder = stack.enter_context(private_folder())
+        for number, device in enumerate(devices):
+            stack.enter_context(Server(device, folder, number))
+        has_failed = lambda: any(each.faulted.is_set() for each in devices)  # noqa: E731
+        status = asyncio.run(status_of(command, environment(library, folder), has_failed))
+    return status, sum(each.faults for each in devices)
 
 
 def environment(library: Path, folder: Path) -> Mapping[str, str]:
-    """The environment of a command that is to find the device in ``folder``."""
+    """The environment of a command that is to find the devices in ``folder``."""
     return {**found_first(LD_PRELOAD=library), messages.FOLDER_VARIABLE: str(folder)}

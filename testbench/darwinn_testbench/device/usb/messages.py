@@ -13,6 +13,9 @@ from darwinn_testbench.device.wire import I32, U8, U32, Numbered, Record, Type
 SOCKET_VARIABLE = "DARWINN_USB_SOCKET"
 """The variable of the environment by which the stand-in finds the device."""
 
+MAX_DEVICES = 16
+"""Devices that may be plugged in."""
+
 SETUP_BYTES = 8
 """The packet that a control transfer begins with."""
 
@@ -23,7 +26,7 @@ ADDRESS_SHIFT = 8
 class Operation(Numbered):
     """What a message asks for."""
 
-    DEVICE = 1, "what is plugged in: struct device_reply, and its configuration descriptor"
+    DEVICE = 1, "where: its number; answered with struct device_reply and its configuration"
     OPEN = 2, "begin to use it; where: its address, as for all up to IN"
     CLOSE = 3
     RESET = 4
@@ -74,8 +77,9 @@ class Reply(Record, frozen=True):
 
 
 class DeviceReply(Record, frozen=True):
-    """What is plugged in; the configuration descriptor follows."""
+    """A device that is plugged in; the configuration descriptor follows."""
 
+    count: Annotated[U8, "devices that are plugged in"]
     bus: Annotated[U8, "where it is plugged in"]
     port: Annotated[U8, "of the bus"]
     address: Annotated[U8, "another one after each reset"]

@@ -1,4 +1,5 @@
-"""Where the device is plugged in: it stays there when it becomes another device."""
+"""Where devices are plugged in: one stays there when it becomes another device."""
 
 BUS = 2
 PORT = 1
+"""Of the first device; the others follow."""

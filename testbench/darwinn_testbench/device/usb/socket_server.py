@@ -1,6 +1,6 @@
-"""The device behind a socket: what the stand-in for libusb asks for, and its answers.
+"""Devices behind a socket: what the stand-in for libusb asks for, and their answers.
 
-One process at a time uses the device; whoever goes away without closing it leaves it reset.
+One process at a time uses a device; whoever goes away without closing it leaves it reset.
 
 A thread for each process reads its messages and carries out what waits for nothing, which is all
 that moves data; what may wait for the chip is done by the loop.
@@ -12,15 +12,17 @@ import asyncio
 import select
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 
 from darwinn_sim.usb.endpoints import Status, Transfer
 from darwinn_sim.usb.errors import Stall
-from darwinn_sim.usb.function import UsbFunction
+from darwinn_sim.usb.function import MAX_ADDRESS, UsbFunction
 from darwinn_sim.usb.requests import Setup
 
 from darwinn_testbench.device.sockets import is_of_this_user
@@ -57,22 +59,47 @@ _ERROR_OF_STATUS = {
 }
 
 
-class SocketServer:
-    """Serves a device on a socket in a folder that nobody else can enter."""
+class Plugged:
+    """A device at a port of the bus."""
 
-    def __init__(self, function: UsbFunction) -> None:
-        self.function = function
+    def __init__(self, function: UsbFunction, port: int) -> None:
+        self.function, self.port = function, port
         self.handover = Handover(function)
         self.user: Connection | None = None
         """Whose device it is now."""
         self.lock = threading.Lock()
         """For who opens and who closes it."""
+
+
+class SocketServer:
+    """Serves devices on a socket in a folder that nobody else can enter.
+
+    Args:
+        functions: the devices, in the order of their ports. They get addresses of one bus.
+    """
+
+    def __init__(self, *functions: UsbFunction) -> None:
+        self.plugged = [Plugged(each, PORT + number) for number, each in enumerate(functions)]
         self._listener = socket.socket(socket.AF_UNIX)
         self._connections: set[Connection] = set()
         self._threads = ThreadPoolExecutor(MAX_CONNECTIONS, "darwinn-client")
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        function.changed = self._changed
+        self._address_lock = threading.Lock()
+        self._last_address = len(functions)
+        for address, function in enumerate(functions, 1):
+            function.address = address
+            function.readdress = lambda _: self._next_address()
+            function.changed = self._changed
+
+    def _next_address(self) -> int:
+        """An address that no device has, and for long none has had."""
+        with self._address_lock:
+            taken = {each.function.address for each in self.plugged}
+            while True:
+                self._last_address = self._last_address % MAX_ADDRESS + 1
+                if self._last_address not in taken:
+                    return self._last_address
 
     def listen(self, path: Path) -> None:
         """Begin to serve; raises ``OSError`` if the socket cannot be made."""
@@ -131,21 +158,31 @@ class SocketServer:
             connection.hang_up()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._threads.shutdown()
-        self.handover.close()
+        for each in self.plugged:
+            each.handover.close()
+
+
+class Use:
+    """What a process has of a device."""
+
+    def __init__(self, plugged: Plugged) -> None:
+        self.plugged = plugged
+        self.function = plugged.function
+        self.opened: Counter[int] = Counter()
+        """Handles, by the address that the device had when they were opened."""
+        self.has_opened = False
+        """At some time."""
+        self.transfers = UnderWay(plugged.function)
 
 
 class Connection:
     """A process that has loaded the stand-in."""
 
     def __init__(self, server: SocketServer, client: socket.socket) -> None:
-        self._server = server
-        self._function = server.function
         self._socket = client
         self._outgoing = Outgoing(client)
         self._loop = asyncio.get_running_loop()
-        self._opened = 0
-        self._has_used = False
-        self._transfers = UnderWay(server.function)
+        self._uses = [Use(each) for each in server.plugged]
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = threading.Semaphore(MAX_WAITING)
         self._left = asyncio.Event()
@@ -185,19 +222,26 @@ class Connection:
         return bool(ends.poll(0))
 
     async def leave(self) -> None:
-        """The process is gone: what it began ends, and the next one finds a clean device."""
-        self._transfers.cancel_all()
+        """The process is gone: what it began ends, and the next one finds clean devices."""
+        for use in self._uses:
+            use.transfers.cancel_all()
         for task in self._tasks:
             task.cancel()
-        if self._has_used and self._server.user is None:
-            self._server.user = self
         try:
-            if self._server.user is self:
-                await self._server.handover.reset()
+            await asyncio.gather(*(self._hand_back(use) for use in self._uses))
         finally:
-            if self._server.user is self:
-                self._server.user = None
             self._left.set()
+
+    async def _hand_back(self, use: Use) -> None:
+        plugged = use.plugged
+        if use.has_opened and plugged.user is None:
+            plugged.user = self
+        if plugged.user is not self:
+            return
+        try:
+            await plugged.handover.reset()
+        finally:
+            plugged.user = None
 
     def close(self) -> None:
         """It has ended."""
@@ -215,10 +259,14 @@ class Connection:
     # Messages.
 
     def _device(self, number: int, where: int, room: int, payload: bytes) -> None:
-        function = self._function
+        if where >= len(self._uses):
+            self.reply(Operation.DEVICE, number, Error.NO_DEVICE)
+            return
+        function = self._uses[where].function
         found = DeviceReply(
+            count=len(self._uses),
             bus=BUS,
-            port=PORT,
+            port=self._uses[where].plugged.port,
             address=function.address,
             speed=function.speed,
             device=function.device_descriptor(),
@@ -230,55 +278,69 @@ class Connection:
         self._by_loop(Operation.OPEN, number, lambda: self._do_open(number, where))
 
     async def _do_open(self, number: int, where: int) -> None:
+        use = self._at(where)
+        if use is None:
+            self.reply(Operation.OPEN, number, Error.NO_DEVICE)
+            return
         # Behind the reset for a process that has gone, also if that is not seen yet.
-        await self._server.handover.waited(lambda: None)
-        while (user := self._server.user) not in (None, self) and user.has_ended():
+        await use.plugged.handover.waited(lambda: None)
+        while (user := use.plugged.user) not in (None, self) and user.has_ended():
             await user._left.wait()
-        self.reply(Operation.OPEN, number, self._take(where))
+        self.reply(Operation.OPEN, number, self._take(use, where >> ADDRESS_SHIFT))
 
-    def _take(self, where: int) -> Error:
+    def _at(self, where: int) -> Use | None:
+        """The device that has an address now."""
+        address = where >> ADDRESS_SHIFT
+        return next((use for use in self._uses if use.function.address == address), None)
+
+    def _take(self, use: Use, address: int) -> Error:
         """Have the device; why that cannot be."""
-        with self._server.lock:
-            if where >> ADDRESS_SHIFT != self._function.address:
+        with use.plugged.lock:
+            if address != use.function.address:
                 return Error.NO_DEVICE
-            if self._server.user not in (None, self):
+            if use.plugged.user not in (None, self):
                 return Error.BUSY
-            self._server.user = self
-            self._has_used = True
-            self._opened += 1
+            use.plugged.user = self
+            use.has_opened = True
+            use.opened[address] += 1
             return Error.NONE
 
     def _close(self, number: int, where: int, room: int, payload: bytes) -> None:
-        with self._server.lock:
-            if self._opened:
-                self._opened -= 1
-                if not self._opened:
-                    self._transfers.cancel_all()
-                    self._server.user = None
+        address = where >> ADDRESS_SHIFT
+        # A reset may have made another device of it, which has another address.
+        for use in self._uses:
+            with use.plugged.lock:
+                if use.opened[address]:
+                    use.opened[address] -= 1
+                    if not use.opened.total():
+                        use.transfers.cancel_all()
+                        use.plugged.user = None
         self.reply(Operation.CLOSE, number, Error.NONE)
 
-    def _refusal(self, where: int) -> Error:
-        """Why a message to the device at an address cannot be carried out."""
-        if not self._opened or where >> ADDRESS_SHIFT != self._function.address:
-            return Error.NO_DEVICE
-        return Error.NONE
+    def _opened_at(self, where: int) -> Use | None:
+        """The device that has an address now, if the process has it open."""
+        use = self._at(where)
+        return use if use is not None and use.opened.total() else None
 
     def _reset(self, number: int, where: int, room: int, payload: bytes) -> None:
         self._later(Operation.RESET, number, where, self._do_reset)
 
-    def _do_reset(self) -> tuple[Error, int, bytes]:
-        return (Error.NOT_FOUND if self._function.reset() else Error.NONE), 0, b""
+    def _do_reset(self, function: UsbFunction) -> tuple[Error, int, bytes]:
+        return (Error.NOT_FOUND if function.reset() else Error.NONE), 0, b""
 
     def _control(self, number: int, where: int, room: int, payload: bytes) -> None:
         if not SETUP_BYTES <= len(payload) <= _MAX_CONTROL_BYTES:
             self.reply(Operation.CONTROL, number, Error.PIPE)
             return
         setup, data = Setup.unpack(payload[:SETUP_BYTES]), payload[SETUP_BYTES:]
-        self._later(Operation.CONTROL, number, where, lambda: self._do_control(setup, data))
+        work = partial(self._do_control, setup=setup, data=data)
+        self._later(Operation.CONTROL, number, where, work)
 
-    def _do_control(self, setup: Setup, data: bytes) -> tuple[Error, int, bytes]:
+    def _do_control(
+        self, function: UsbFunction, setup: Setup, data: bytes
+    ) -> tuple[Error, int, bytes]:
         try:
-            answer = self._function.control(setup, data)
+            answer = function.control(setup, data)
         except Stall:
             return Error.PIPE, 0, b""
         return Error.NONE, len(answer) if setup.to_host else len(data), answer
@@ -288,16 +350,18 @@ class Connection:
         operation: Operation,
         number: int,
         where: int,
-        work: Callable[[], tuple[Error, int, bytes]],
+        work: Callable[[UsbFunction], tuple[Error, int, bytes]],
     ) -> None:
-        """Reply when ``work`` is done, which may wait for the chip a little."""
-        if error := self._refusal(where):
-            self.reply(operation, number, error)
+        """Reply when ``work`` is done with the device, which may wait for the chip a little."""
+        use = self._opened_at(where)
+        if use is None:
+            self.reply(operation, number, Error.NO_DEVICE)
             return
+        plugged = use.plugged
 
         async def answer() -> None:
             try:
-                answered = await self._server.handover.waited(work)
+                answered = await plugged.handover.waited(partial(work, plugged.function))
             except Exception:
                 # A defect of this program, which is said; a client should not wait for ever.
                 self.reply(operation, number, Error.IO)
@@ -324,20 +388,20 @@ class Connection:
         self._room.release()
 
     def _out(self, number: int, where: int, room: int, payload: bytes) -> None:
-        if self._can_begin(Operation.OUT, number, where):
-            self._transfers.send(number, where & 0xFF, payload, self._sent)
+        if transfers := self._room_for(Operation.OUT, number, where):
+            transfers.send(number, where & 0xFF, payload, self._sent)
 
     def _in(self, number: int, where: int, room: int, payload: bytes) -> None:
-        if self._can_begin(Operation.IN, number, where):
-            self._transfers.receive(number, where & 0xFF, room, self._received)
+        if transfers := self._room_for(Operation.IN, number, where):
+            transfers.receive(number, where & 0xFF, room, self._received)
 
-    def _can_begin(self, operation: Operation, number: int, where: int) -> bool:
-        error = self._refusal(where)
-        if not error and not self._transfers.takes(number):
-            error = Error.NO_MEM
-        if error:
-            self.reply(operation, number, error)
-        return not error
+    def _room_for(self, operation: Operation, number: int, where: int) -> UnderWay | None:
+        """Where a transfer can begin; if it cannot, that is the reply."""
+        use = self._opened_at(where)
+        if use is not None and use.transfers.takes(number):
+            return use.transfers
+        self.reply(operation, number, Error.NO_DEVICE if use is None else Error.NO_MEM)
+        return None
 
     def _sent(self, number: int, transfer: Transfer) -> None:
         self.reply(Operation.OUT, number, _error_of(transfer), transfer.actual)
@@ -347,7 +411,8 @@ class Connection:
         self.reply(Operation.IN, number, _error_of(transfer), len(data), data)
 
     def _cancel(self, number: int, where: int, room: int, payload: bytes) -> None:
-        self._transfers.cancel(where)
+        for use in self._uses:
+            use.transfers.cancel(where)
 
 
 def _error_of(transfer: Transfer) -> Error:

@@ -1,4 +1,4 @@
-"""A command with the device plugged in: the stand-in for libusb is found, and finds the device."""
+"""A command with devices plugged in: the stand-in for libusb is found, and finds the devices."""
 
 from __future__ import annotations
 
@@ -41,27 +41,35 @@ def stand_in() -> Path:
 
 
 def environment(libraries: Path, socket: Path) -> Mapping[str, str]:
-    """The environment of a command that is to find the device."""
+    """The environment of a command that is to find the devices."""
     return {**found_first(LD_LIBRARY_PATH=libraries), messages.SOCKET_VARIABLE: str(socket)}
 
 
-def run_command(function: UsbFunction, command: Sequence[str]) -> int:
-    """Run ``command`` with the device plugged in; its exit status, as a shell tells it.
+def run_command(functions: Sequence[UsbFunction], command: Sequence[str]) -> int:
+    """Run ``command`` with devices plugged in; its exit status, as a shell tells it.
+
+    Args:
+        functions: the devices, ``MAX_DEVICES`` of ``messages`` at most.
+        command: its words.
 
     Raises:
         InputError: the stand-in cannot be built, or there is no such command.
     """
     libraries = stand_in()
     with private_folder() as folder:
-        return asyncio.run(_run(function, command, libraries, folder / _SOCKET_NAME))
+        return asyncio.run(_run(functions, command, libraries, folder / _SOCKET_NAME))
 
 
-async def _run(function: UsbFunction, command: Sequence[str], libraries: Path, path: Path) -> int:
-    server = SocketServer(function)
+async def _run(
+    functions: Sequence[UsbFunction], command: Sequence[str], libraries: Path, path: Path
+) -> int:
+    server = SocketServer(*functions)
     server.listen(path)
     try:
         return await status_of(
-            command, environment(libraries, path), lambda: function.fault is not None
+            command,
+            environment(libraries, path),
+            lambda: any(function.fault is not None for function in functions),
         )
     finally:
         await server.close()

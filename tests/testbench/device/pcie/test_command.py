@@ -42,6 +42,16 @@ def test_a_session_is_recorded_shown_and_replayed(
     assert set(lines) >= {line for line in shown.err.splitlines() if " read " in line}
 
 
+def test_two_chips_are_two_files(client: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = "import os; print(sorted(os.listdir('/sys/class/apex'))); os.open('/dev/apex_1', 2)"
+    options = ("--pcie", "--chips", "2", "--log", "--")
+    assert device(*options, sys.executable, "-c", script) == 0
+    shown = capfd.readouterr()
+    assert shown.out == "['apex_0', 'apex_1']\n"
+    opened = {line.split(": ")[1] for line in shown.err.splitlines() if "scu_ctrl_3" in line}
+    assert opened == {"pci:1"}
+
+
 def test_a_log_that_cannot_be_written_changes_nothing(client: Path, tmp_path: Path) -> None:
     script = Script(tmp_path).write("list", "instructions", "close")
     with Path("/dev/full").open("w") as full:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("library")
 def run(*command: str | Path) -> tuple[int, int, list[str]]:
     """Status, faults, and what was said."""
     said: list[str] = []
-    status, faults = run_command(PcieFunction(BusChip), [*map(str, command)], said.append)
+    status, faults = run_command([(PcieFunction(BusChip), said.append)], [*map(str, command)])
     return status, faults, said
 
 
@@ -49,6 +49,30 @@ def test_python_finds_the_device() -> None:
         "os.close(one); os.close(two)"
     )
     assert run(sys.executable, "-c", text) == (0, 0, [])
+
+
+SEVERAL = """
+import mmap, os, sys
+assert sorted(os.listdir('/sys/class/apex')) == ['apex_0', 'apex_1', 'apex_2']
+files = [os.open(f'/dev/apex_{number}', os.O_RDWR) for number in range(3)]
+assert len({os.fstat(each).st_rdev for each in files}) == 3
+pages = [memoryview(mmap.mmap(each, 4096, offset=0x48000)).cast('Q') for each in files]
+for number, page in enumerate(pages):
+    page[0x590 // 8] = 0x1000 * (number + 1)
+assert [page[0x590 // 8] for page in pages] == [0x1000, 0x2000, 0x3000]
+os.close(files[1])
+assert pages[1][0x590 // 8] == 0xFFFF_FFFF_FFFF_FFFF
+assert [pages[0][0x590 // 8], pages[2][0x590 // 8]] == [0x1000, 0x3000]
+assert not os.path.exists('/dev/apex_3')
+"""
+
+
+def test_several_devices_have_registers_of_their_own() -> None:
+    """Also after one of them is closed."""
+    said: list[str] = []
+    devices = [(PcieFunction(BusChip), said.append) for _ in range(3)]
+    assert run_command(devices, [sys.executable, "-c", SEVERAL]) == (0, 0)
+    assert said == []
 
 
 ERRORS = r"""

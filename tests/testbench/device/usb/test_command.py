@@ -81,6 +81,28 @@ def test_the_exit_code_is_that_of_the_command(script: str, code: int) -> None:
     assert run_command_line(["device", "--usb", "--", "sh", "-c", script]) == code
 
 
+TWO = """
+import usb.core
+for device in usb.core.find(find_all=True, idVendor=0x18D1):
+    device.ctrl_transfer(0xC0, 1, 0x4018, 4, 4)
+    print(device.port_number)
+"""
+
+
+@needs_compiler
+def test_each_of_two_chips_is_named_logged_and_recorded(device: Device, tmp_path: Path) -> None:
+    pytest.importorskip("usb.core", reason="PyUSB is not installed")
+    options = ("--usb", "--booted", "--chips", "2", "--log", "--timed")
+    session = str(tmp_path / "session.trace")
+    code, printed, errors = device(*options, "--record", session, "--", sys.executable, "-c", TWO)
+    assert (code, printed) == (0, "1\n2\n")
+    for number in range(2):
+        assert f"darwinn device: usb:{number}: read 44018 scalar_core_run_control -> 0" in errors
+        assert f"darwinn device: usb:{number}: timed: 0 programs" in errors
+        assert device("--replay", str(tmp_path / f"session.{number}.trace"))[0] == 0
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 @needs_compiler
 def test_a_fault_is_said_and_ends_with_1(device: Device, tmp_path: Path) -> None:
     pytest.importorskip("usb.core", reason="PyUSB is not installed")
@@ -321,11 +343,14 @@ def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["--usb"], "--usb needs a command"),
         (["--usb", "--replay", "x", "--", "true"], "exactly one of --usb"),
-        (["--replay", "x", "y"], "--replay takes one file, x, and no command: y"),
+        (["--replay", "x", "y"], "--replay takes no command: a command needs --usb or --pcie"),
+        (["--usbip", "--chips", "2"], "--chips is for --usb and --pcie"),
+        (["--replay", "x", "--chips", "2"], "--replay takes no --chips"),
+        (["--usb", "--chips", "17", "--", "true"], "17 is more than 16"),
         (["--usbip", "--", "true"], "a command needs --usb or --pcie"),
         (["--usb", "--port", "3240", "--", "true"], "--port is for --usbip"),
-        (["--replay", "x", "--booted"], "--replay takes neither --booted nor --speed: the session"),
-        (["--replay", "x", "--speed", "high"], "--replay takes neither --booted nor --speed"),
+        (["--replay", "x", "--booted"], "--replay takes no --booted or --speed: "),
+        (["--replay", "x", "--speed", "high"], "a recorded session says both"),
         (["--replay", "x", "--record", "y"], "--replay takes no --record"),
         (["--replay", "there-is-no-such-file"], "No such file or directory"),
         (["--usb", "--json", "--", "true"], "--json is for --replay"),

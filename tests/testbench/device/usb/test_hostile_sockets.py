@@ -150,7 +150,7 @@ def by_stand_in(path: Path) -> bytes:
         deadline = time.monotonic() + SECONDS
         while True:
             try:
-                address = client.call(Operation.DEVICE)[2] << 8
+                address = client.call(Operation.DEVICE)[3] << 8
                 client.call(Operation.OPEN, address)
                 break
             except (AssertionError, EOFError):

@@ -22,6 +22,7 @@ pytest.importorskip("usb.core", reason="PyUSB is not installed")
 import usb.core
 import usb.util
 import usb_inference
+import usb_two_models
 from darwinn_testbench.device import pyusb_backend
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.wrapped import run_command
@@ -80,7 +81,7 @@ def by_libusb(path: Path, folder: Path) -> dict[str, bytes]:
     with attached() as function:
         script = usb_inference.__file__
         command = [sys.executable, script, str(path), str(SEED), str(result)]
-        assert run_command(function, command) == 0
+        assert run_command([function], command) == 0
         assert function.fault is None
     return {name: bytes.fromhex(text) for name, text in json.loads(result.read_text()).items()}
 
@@ -88,6 +89,27 @@ def by_libusb(path: Path, folder: Path) -> dict[str, bytes]:
 def test_a_sample_runs_by_libusb(sample: Path, tmp_path: Path) -> None:
     (model,) = open_models(sample)
     assert by_libusb(sample, tmp_path) == expected(model)
+
+
+def test_two_models_keep_their_parameters_on_two_chips(sample: Path, tmp_path: Path) -> None:
+    """They take turns after both have loaded theirs: one chip would hold those of the second."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    write_samples(tmp_path, seed=1)
+    paths = [sample, tmp_path / "dense_edgetpu.tflite"]
+    result = tmp_path / "result"
+    script = usb_two_models.__file__
+    with attached(boot=False) as first, attached(boot=False) as second:
+        command = [sys.executable, script, str(SEED), str(result), *map(str, paths)]
+        assert run_command([first, second], command) == 0
+        assert first.fault is None and second.fault is None
+    got = [
+        {name: bytes.fromhex(text) for name, text in each.items()}
+        for each in json.loads(result.read_text())
+    ]
+    models = [model for path in paths for model in open_models(path)]
+    assert got == [expected(model) for model in models]
+    assert got[0] != got[1]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -78,7 +78,7 @@ class Bench:
 async def one_leaves_what_another_has(bench: Bench) -> None:
     first, second = await bench.client(), await bench.client()
     await first.open()
-    await first.call(Operation.CLOSE)
+    await first.call(Operation.CLOSE, ADDRESS)
     await second.open()
     await second.run_control(1)
     await bench.leave(first)
@@ -89,7 +89,7 @@ async def one_closes_and_still_reads(bench: Bench) -> None:
     first, second = await bench.client(), await bench.client()
     await first.open()
     first.begin(Operation.IN, ADDRESS | 0x81, room=64)
-    first.begin(Operation.CLOSE)
+    first.begin(Operation.CLOSE, ADDRESS)
     ended = sorted([await first.reply(), await first.reply()])
     assert ended == [(Operation.CLOSE, Error.NONE, b""), (Operation.IN, Error.INTERRUPTED, b"")]
     await second.open()
@@ -117,7 +117,7 @@ async def one_detaches_and_the_next_has_its_firmware(bench: Bench) -> None:
     detach = struct.pack("<BBHHH", 0x21, 0, 0, 0, 0)
     for has_reset in (False, True):
         client = await bench.client()
-        address = (await client.call(Operation.DEVICE))[2] << 8
+        address = (await client.call(Operation.DEVICE))[3] << 8
         await client.call(Operation.OPEN, address)
         await client.call(Operation.CONTROL, address, detach)
         if has_reset:
@@ -134,7 +134,9 @@ async def one_asks_for_more_than_can_wait(bench: Bench) -> None:
     await client.open()
     read = struct.pack("<BBHHH", 0xC0, 0, RUN & 0xFFFF, RUN >> 16, 8)
     go = threading.Event()
-    held = asyncio.ensure_future(bench.server.handover.waited(lambda: go.wait(TIME_LIMIT)))
+    held = asyncio.ensure_future(
+        bench.server.plugged[0].handover.waited(lambda: go.wait(TIME_LIMIT))
+    )
     try:
         for _ in range(MAX_WAITING + 3):
             client.begin(Operation.CONTROL, ADDRESS, data=read)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +55,46 @@ def scenario(tmp_path: Path) -> Scenario:
     """Runs one of ``libusb_scenarios`` with an echo chip plugged in; gives what it returns."""
 
     def run(
-        name: str, *arguments: str, mode: Mode = Mode.APPLICATION, speed: Speed = Speed.SUPER
+        name: str,
+        *arguments: str,
+        mode: Mode = Mode.APPLICATION,
+        speed: Speed = Speed.SUPER,
+        chips: int = 1,
     ) -> Any:
         result = tmp_path / "result"
         script = libusb_scenarios.__file__
-        function = UsbFunction(echo, mode=mode, speed=speed)
-        with Worker(function):
+        functions = [UsbFunction(echo, mode=mode, speed=speed) for _ in range(chips)]
+        with ExitStack() as stack:
+            for function in functions:
+                stack.enter_context(Worker(function))
             command = [sys.executable, script, name, str(result), *arguments]
-            assert wrapped.run_command(function, command) == 0
+            assert wrapped.run_command(functions, command) == 0
         return json.loads(result.read_text())
 
     return run
+
+
+def test_several_devices_are_at_ports_of_their_own(scenario: Scenario) -> None:
+    """Each answers for itself, another process has one of them, and one resets alone."""
+    assert scenario("several_devices", chips=3) == {
+        "ports": [1, 2, 3],
+        "own addresses": True,
+        "echoes": ["first", "secon", "third"],
+        "busy": ["LIBUSB_SUCCESS", "LIBUSB_ERROR_BUSY"],
+        "untouched": "after",
+        "hot plug": 3,
+        "after": ["LIBUSB_SUCCESS", "LIBUSB_SUCCESS"],
+    }
+
+
+def test_one_of_several_devices_can_become_another_one(scenario: Scenario) -> None:
+    """Firmware for the second alone: the others wait for theirs."""
+    assert scenario("one_gets_firmware", mode=Mode.BOOT, chips=2) == {
+        "reset": "LIBUSB_ERROR_NOT_FOUND",
+        "told": [[2, libusb_client.BOOT[0]], [1, libusb_client.APPLICATION[0]]],
+        "now": [list(libusb_client.BOOT), list(libusb_client.APPLICATION)],
+        "echo": "right",
+    }
 
 
 def test_every_function_is_exported() -> None:
@@ -218,7 +248,7 @@ def test_faults_are_counted_and_said(tmp_path: Path) -> None:
     function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(faults,))
     with Worker(function):
         script = libusb_scenarios.__file__
-        wrapped.run_command(function, [sys.executable, script, "fault", str(tmp_path / "result")])
+        wrapped.run_command([function], [sys.executable, script, "fault", str(tmp_path / "result")])
     assert faults.count == 1
     assert said == ["fault: message at byte 0 of endpoint 1: tag 9 is none that a host sends"]
 

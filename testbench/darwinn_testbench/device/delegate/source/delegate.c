@@ -297,10 +297,22 @@ struct edgetpu_option {
   const char *name, *value;
 };
 
+/* The chips of the application; what the variable says wrong, the chip's process says. */
+static size_t chip_count(void) {
+  const char* given = getenv(CHIPS_VARIABLE);
+  int count = given ? atoi(given) : 1;
+  return count >= 1 && count <= MAX_CHIPS ? (size_t)count : 1;
+}
+
 EXPORT struct edgetpu_device* edgetpu_list_devices(size_t* count) {
-  struct edgetpu_device* devices = calloc(1, sizeof *devices);
-  *count = devices ? 1 : 0;
-  if (devices) *devices = (struct edgetpu_device){1, "darwinn"};
+  static char paths[MAX_CHIPS][sizeof DEVICE_PREFIX + 2];
+  *count = chip_count();
+  struct edgetpu_device* devices = calloc(*count, sizeof *devices);
+  if (!devices) *count = 0;
+  for (size_t k = 0; k < *count; k++) {
+    snprintf(paths[k], sizeof paths[k], DEVICE_PREFIX "%zu", k);
+    devices[k] = (struct edgetpu_device){1, paths[k]};
+  }
   return devices;
 }
 
@@ -310,14 +322,18 @@ EXPORT TfLiteDelegate* edgetpu_create_delegate(int type, const char* name,
                                                const struct edgetpu_option* options,
                                                size_t count) {
   (void)type;
-  (void)name;
-  char** words = calloc(2 * count + 1, sizeof *words);
+  size_t all = count + (name ? 1 : 0);
+  char** words = calloc(2 * all + 1, sizeof *words);
   if (!words) return NULL;
   for (size_t k = 0; k < count; k++) {
     words[k] = (char*)options[k].name;
-    words[count + k] = (char*)options[k].value;
+    words[all + k] = (char*)options[k].value;
   }
-  TfLiteDelegate* delegate = tflite_plugin_create_delegate(words, words + count, count, NULL);
+  if (name) {
+    words[count] = "device";
+    words[all + count] = (char*)name;
+  }
+  TfLiteDelegate* delegate = tflite_plugin_create_delegate(words, words + all, all, NULL);
   free(words);
   return delegate;
 }

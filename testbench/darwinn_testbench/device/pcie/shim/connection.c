@@ -1,83 +1,104 @@
-/* The connection to the device: requests of the program, and the chip's accesses to its memory. */
+/* The connections to devices: requests of the program, and the chip's accesses to its memory. */
 #define _GNU_SOURCE
 #include "shim.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#define VECTORS 13
 #define ABSENT UINT64_MAX /* what reads of a device give that is gone */
 
-static struct sockaddr_un place = {.sun_family = AF_UNIX};
+static struct device devices[MAX_DEVICES];
+static unsigned there;
 static char folder[PATH_MAX];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int control = -1, channel = -1, memory = -1;
-static int users;
-static pthread_t server;
-
-static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
-static int events[VECTORS];
-
-void complain(const char *text)
+void complain(const struct device *device, const char *text)
 {
     char line[256];
-    int size = snprintf(line, sizeof line, "darwinn: /dev/apex_0: %s\n", text);
+    int size = snprintf(line, sizeof line, "darwinn: /dev/" DEVICE_NAME "%u: %s\n", device->number,
+                        text);
     if (write(STDERR_FILENO, line, (size_t)size) < 0)
         return;
 }
 
-static void hang_up(void)
+static void hang_up(struct device *device)
 {
-    for (int *each[] = {&control, &channel, &memory}, i = 0; i < 3; i++) {
+    int *each[] = {&device->control, &device->channel, &device->memory};
+    for (int i = 0; i < 3; i++) {
         if (*each[i] >= 0)
             real_close(*each[i]);
         *each[i] = -1;
     }
 }
 
-/* A child has neither the thread that serves the chip nor the memory that it was given. */
+static void make_unused(struct device *device)
+{
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->event_lock, NULL);
+    device->users = 0;
+    for (int i = 0; i < VECTORS; i++)
+        device->events[i] = -1;
+}
+
+/* A child has neither the threads that serve the chips nor the memory that they were given. */
 static void in_child(void)
 {
-    pthread_mutex_init(&lock, NULL);
-    pthread_mutex_init(&event_lock, NULL);
-    hang_up();
-    users = 0;
-    for (int i = 0; i < VECTORS; i++)
-        events[i] = -1;
+    for (unsigned number = 0; number < there; number++) {
+        hang_up(&devices[number]);
+        make_unused(&devices[number]);
+    }
+}
+
+static bool is_there(const char *path)
+{
+    return !syscall(SYS_access, path, F_OK);
 }
 
 __attribute__((constructor)) static void begin(void)
 {
     const char *given = getenv(FOLDER_VARIABLE);
-    for (int i = 0; i < VECTORS; i++)
-        events[i] = -1;
-    if (!given)
+    if (!given || snprintf(folder, sizeof folder, "%s/" CLASS_NAME, given) >= (int)sizeof folder)
         return;
-    int socket_size = snprintf(place.sun_path, sizeof place.sun_path, "%s/socket", given);
-    int folder_size = snprintf(folder, sizeof folder, "%s/class", given);
-    if (socket_size >= (int)sizeof place.sun_path || folder_size >= (int)sizeof folder)
-        place.sun_path[0] = 0;
+    for (; there < MAX_DEVICES; there++) {
+        struct device *device = &devices[there];
+        char *path = device->place.sun_path;
+        int size = snprintf(path, sizeof device->place.sun_path, "%s/" SOCKET_NAME "%u", given,
+                            there);
+        if (size >= (int)sizeof device->place.sun_path || !is_there(path))
+            break;
+        device->number = there;
+        device->place.sun_family = AF_UNIX;
+        device->control = device->channel = device->memory = device->coherent.descriptor = -1;
+        make_unused(device);
+    }
     pthread_atfork(NULL, NULL, in_child);
 }
 
-bool device_is_there(void)
+bool devices_are_there(void)
 {
-    return place.sun_path[0] != 0;
+    return there != 0;
 }
 
 const char *class_folder(void)
 {
     return folder;
+}
+
+struct device *device_named(const char *path)
+{
+    for (unsigned number = 0; path && number < there; number++) {
+        char name[32];
+        snprintf(name, sizeof name, "/dev/" DEVICE_NAME "%u", number);
+        if (!strcmp(path, name))
+            return &devices[number];
+    }
+    return NULL;
 }
 
 static bool take(int socket, void *data, size_t size)
@@ -139,70 +160,74 @@ static bool take_message(int socket, struct message *message, int *received)
 }
 
 /* With the lock held. */
-static int ask(struct message *message, int *received)
+static int ask(struct device *device, struct message *message, int *received)
 {
+    int control = device->control;
     if (control < 0)
         return ENODEV;
     if (give(control, message, sizeof *message) && take_message(control, message, received))
         return (int)message->what;
-    complain("the device is gone");
+    complain(device, "the device is gone");
     real_close(control);
-    control = -1;
+    device->control = -1;
     return ENODEV;
 }
 
-int device_ask(struct message *message, int *received)
+int device_ask(struct device *device, struct message *message, int *received)
 {
-    pthread_mutex_lock(&lock);
-    int error = ask(message, received);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&device->lock);
+    int error = ask(device, message, received);
+    pthread_mutex_unlock(&device->lock);
     return error;
 }
 
-uint64_t register_read(uint32_t offset)
+uint64_t register_read(struct device *device, uint32_t offset)
 {
     struct message message = {.what = OPERATION_READ, .words = {offset}};
-    return device_ask(&message, NULL) ? ABSENT : message.words[0];
+    return device_ask(device, &message, NULL) ? ABSENT : message.words[0];
 }
 
-void register_write(uint32_t offset, uint64_t value)
+void register_write(struct device *device, uint32_t offset, uint64_t value)
 {
     struct message message = {.what = OPERATION_WRITE, .words = {offset, value}};
-    device_ask(&message, NULL);
+    device_ask(device, &message, NULL);
 }
 
-static void interrupt(uint64_t vector)
+static void interrupt(struct device *device, uint64_t vector)
 {
     uint64_t one = 1;
-    pthread_mutex_lock(&event_lock);
-    if (vector < VECTORS && events[vector] >= 0 && write(events[vector], &one, sizeof one) < 0)
-        complain("an eventfd takes no events");
-    pthread_mutex_unlock(&event_lock);
+    pthread_mutex_lock(&device->event_lock);
+    if (vector < VECTORS && device->events[vector] >= 0 &&
+        write(device->events[vector], &one, sizeof one) < 0)
+        complain(device, "an eventfd takes no events");
+    pthread_mutex_unlock(&device->event_lock);
 }
 
 /* The kernel copies, so that memory which the program has freed is an error, and no crash. */
-static uint32_t move(const struct memory_request *request, char *data)
+static uint32_t move(struct device *device, const struct memory_request *request)
 {
     off_t at = (off_t)request->address;
-    ssize_t count = request->access == ACCESS_READ ? pread(memory, data, request->size, at)
-                                                   : pwrite(memory, data, request->size, at);
-    return count == (ssize_t)request->size ? 0 : EFAULT;
+    ssize_t size = request->access == ACCESS_READ
+                       ? pread(device->memory, device->moved, request->size, at)
+                       : pwrite(device->memory, device->moved, request->size, at);
+    return size == (ssize_t)request->size ? 0 : EFAULT;
 }
 
 static void *serve(void *argument)
 {
-    static char data[PIECE_BYTES];
+    struct device *device = argument;
+    int channel = device->channel;
+    char *data = device->moved;
     struct memory_request request;
-    (void)argument;
     while (take(channel, &request, sizeof request)) {
         if (request.access == ACCESS_INTERRUPT) {
-            interrupt(request.address);
+            interrupt(device, request.address);
             continue;
         }
         bool is_read = request.access == ACCESS_READ;
-        if (request.size > sizeof data || (!is_read && !take(channel, data, request.size)))
+        if (request.size > sizeof device->moved || (!is_read && !take(channel, data, request.size)))
             break;
-        struct memory_answer answer = {.error = move(&request, data), .size = request.size};
+        struct memory_answer answer = {.error = move(device, &request), .size = request.size};
         if (!give(channel, &answer, sizeof answer))
             break;
         if (is_read && !answer.error && !give(channel, data, request.size))
@@ -212,81 +237,81 @@ static void *serve(void *argument)
 }
 
 /* With the lock held: a connection, and a thread that serves the chip and takes no signals. */
-static int connect_device(void)
+static int connect_device(struct device *device)
 {
     struct message message = {.what = OPERATION_OPEN};
     sigset_t all, before;
-    control = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    memory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
-    if (control < 0 || memory < 0)
+    device->control = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    device->memory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
+    if (device->control < 0 || device->memory < 0)
         return errno;
-    if (connect(control, (struct sockaddr *)&place, sizeof place))
+    if (connect(device->control, (struct sockaddr *)&device->place, sizeof device->place))
         return ENODEV;
-    int error = ask(&message, &channel);
+    int error = ask(device, &message, &device->channel);
     if (error)
         return error;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&server, NULL, serve, NULL);
+    error = pthread_create(&device->server, NULL, serve, device);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
 
-int device_open(void)
+int device_open(struct device *device)
 {
     struct message message = {.what = OPERATION_OPEN};
-    pthread_mutex_lock(&lock);
-    int error = users ? ask(&message, NULL) : connect_device();
+    pthread_mutex_lock(&device->lock);
+    int error = device->users ? ask(device, &message, NULL) : connect_device(device);
     if (!error)
-        users++;
-    else if (!users)
-        hang_up();
-    pthread_mutex_unlock(&lock);
+        device->users++;
+    else if (!device->users)
+        hang_up(device);
+    pthread_mutex_unlock(&device->lock);
     return error;
 }
 
-void device_close(void)
+void device_close(struct device *device)
 {
     struct message message = {.what = OPERATION_CLOSE};
-    pthread_mutex_lock(&lock);
-    if (users) {
-        ask(&message, NULL);
-        users--;
-        if (!users) {
-            shutdown(channel, SHUT_RDWR);
-            pthread_join(server, NULL);
-            hang_up();
+    pthread_mutex_lock(&device->lock);
+    if (device->users) {
+        ask(device, &message, NULL);
+        device->users--;
+        if (!device->users) {
+            shutdown(device->channel, SHUT_RDWR);
+            pthread_join(device->server, NULL);
+            hang_up(device);
             for (uint64_t vector = 0; vector < VECTORS; vector++)
-                clear_event(vector);
-            drop_coherent();
+                clear_event(device, vector);
+            drop_coherent(device);
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&device->lock);
 }
 
 /* The device keeps an eventfd open until it is cleared, whatever the program does with its own. */
-int set_event(uint64_t vector, int descriptor)
+int set_event(struct device *device, uint64_t vector, int descriptor)
 {
-    int error = clear_event(vector);
+    int error = clear_event(device, vector);
     if (error)
         return error;
     int kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     if (kept < 0)
         return errno;
-    pthread_mutex_lock(&event_lock);
-    events[vector] = kept;
-    pthread_mutex_unlock(&event_lock);
+    pthread_mutex_lock(&device->event_lock);
+    device->events[vector] = kept;
+    pthread_mutex_unlock(&device->event_lock);
     return 0;
 }
 
-int clear_event(uint64_t vector)
+int clear_event(struct device *device, uint64_t vector)
 {
     if (vector >= VECTORS)
         return EINVAL;
-    pthread_mutex_lock(&event_lock);
-    int kept = events[vector];
-    events[vector] = -1;
-    pthread_mutex_unlock(&event_lock);
+    pthread_mutex_lock(&device->event_lock);
+    int kept = device->events[vector];
+    device->events[vector] = -1;
+    pthread_mutex_unlock(&device->event_lock);
     if (kept >= 0)
         real_close(kept);
     return 0;

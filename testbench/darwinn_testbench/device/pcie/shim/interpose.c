@@ -1,4 +1,4 @@
-/* The functions of the C library that a program reaches the device file by. */
+/* The functions of the C library that a program reaches device files by. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -19,27 +19,22 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define DEVICE "/dev/apex_0"
 #define CLASS "/sys/class/apex"
 #define DESCRIPTORS (1 << 16)
 #define MAJOR 120
 
-static _Atomic unsigned char is_device[DESCRIPTORS];
-
-static bool names_device(const char *path)
-{
-    return path && device_is_there() && !strcmp(path, DEVICE);
-}
+static _Atomic(struct device *) opened[DESCRIPTORS];
 
 /* Where the entries of the class are, for a path that may be the class's. */
 static const char *place_of(const char *path)
 {
-    return path && device_is_there() && !strcmp(path, CLASS) ? class_folder() : path;
+    return path && devices_are_there() && !strcmp(path, CLASS) ? class_folder() : path;
 }
 
-static bool is_open_device(int descriptor)
+/* The device that is open by a descriptor, or NULL. */
+static struct device *device_by(int descriptor)
 {
-    return descriptor >= 0 && descriptor < DESCRIPTORS && is_device[descriptor];
+    return descriptor >= 0 && descriptor < DESCRIPTORS ? opened[descriptor] : NULL;
 }
 
 static int failed(int error)
@@ -71,25 +66,26 @@ int real_close(int descriptor)
 
 /* Open and close. */
 
-static int open_device(int flags)
+static int open_device(struct device *device, int flags)
 {
     /* As the device file it has neither read nor write: both are EINVAL. */
     int descriptor = epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0);
     if (descriptor < 0)
         return -1;
-    int error = descriptor < DESCRIPTORS ? device_open() : EMFILE;
+    int error = descriptor < DESCRIPTORS ? device_open(device) : EMFILE;
     if (error) {
         real_close(descriptor);
         return failed(error);
     }
-    is_device[descriptor] = 1;
+    opened[descriptor] = device;
     return descriptor;
 }
 
 static int open_any(int folder, const char *path, int flags, mode_t mode)
 {
-    if (names_device(path))
-        return open_device(flags);
+    struct device *device = device_named(path);
+    if (device)
+        return open_device(device, flags);
     return (int)syscall(SYS_openat, folder, place_of(path), flags, mode);
 }
 
@@ -153,9 +149,10 @@ EXPORTED int __openat64_2(int folder, const char *path, int flags)
 
 EXPORTED int close(int descriptor)
 {
-    if (is_open_device(descriptor)) {
-        is_device[descriptor] = 0;
-        device_close();
+    struct device *device = device_by(descriptor);
+    if (device) {
+        opened[descriptor] = NULL;
+        device_close(device);
     }
     return real_close(descriptor);
 }
@@ -167,42 +164,46 @@ EXPORTED DIR *opendir(const char *path)
     REAL(opendir, place_of(path));
 }
 
-static int describe(struct stat *status)
+static int describe(const struct device *device, struct stat *status)
 {
     memset(status, 0, sizeof *status);
     status->st_mode = S_IFCHR | 0660;
     status->st_nlink = 1;
     status->st_uid = geteuid();
     status->st_gid = getegid();
-    status->st_rdev = makedev(MAJOR, 0);
+    status->st_rdev = makedev(MAJOR, device->number);
     return 0;
 }
 
 EXPORTED int stat(const char *path, struct stat *status)
 {
-    if (names_device(path))
-        return describe(status);
+    const struct device *device = device_named(path);
+    if (device)
+        return describe(device, status);
     return (int)syscall(SYS_stat, place_of(path), status);
 }
 
 EXPORTED int lstat(const char *path, struct stat *status)
 {
-    if (names_device(path))
-        return describe(status);
+    const struct device *device = device_named(path);
+    if (device)
+        return describe(device, status);
     return (int)syscall(SYS_lstat, place_of(path), status);
 }
 
 EXPORTED int fstatat(int folder, const char *path, struct stat *status, int flags)
 {
-    if (names_device(path))
-        return describe(status);
+    const struct device *device = device_named(path);
+    if (device)
+        return describe(device, status);
     return (int)syscall(SYS_newfstatat, folder, place_of(path), status, flags);
 }
 
 EXPORTED int fstat(int descriptor, struct stat *status)
 {
-    if (is_open_device(descriptor))
-        return describe(status);
+    const struct device *device = device_by(descriptor);
+    if (device)
+        return describe(device, status);
     return (int)syscall(SYS_fstat, descriptor, status);
 }
 
@@ -273,7 +274,8 @@ EXPORTED int __lxstat64(int version, const char *path, struct stat64 *status)
 
 EXPORTED int statx(int folder, const char *path, int flags, unsigned mask, struct statx *status)
 {
-    if (names_device(path)) {
+    const struct device *device = device_named(path);
+    if (device) {
         memset(status, 0, sizeof *status);
         status->stx_mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_UID | STATX_GID;
         status->stx_mode = S_IFCHR | 0660;
@@ -281,6 +283,7 @@ EXPORTED int statx(int folder, const char *path, int flags, unsigned mask, struc
         status->stx_uid = geteuid();
         status->stx_gid = getegid();
         status->stx_rdev_major = MAJOR;
+        status->stx_rdev_minor = device->number;
         return 0;
     }
     return (int)syscall(SYS_statx, folder, place_of(path), flags, mask, status);
@@ -288,7 +291,7 @@ EXPORTED int statx(int folder, const char *path, int flags, unsigned mask, struc
 
 EXPORTED int access(const char *path, int mode)
 {
-    if (names_device(path))
+    if (device_named(path))
         return mode & X_OK ? failed(EACCES) : 0;
     return (int)syscall(SYS_access, place_of(path), mode);
 }
@@ -318,7 +321,7 @@ static int copy(long call, void *theirs, void *ours, size_t size)
     return syscall(call, getpid(), &here, 1ul, &there, 1ul, 0ul) == (long)size ? 0 : EFAULT;
 }
 
-static int control_device(unsigned long request, void *argument)
+static int control_device(struct device *device, unsigned long request, void *argument)
 {
     size_t size = _IOC_SIZE(request);
     uint32_t asked = _IOC_TYPE(request) << 8 | _IOC_NR(request);
@@ -327,28 +330,28 @@ static int control_device(unsigned long request, void *argument)
     struct coherent_words *buffer = (struct coherent_words *)message.words;
     int received = -1;
     if (asked == IOCTL_CLEAR_EVENTFD) /* its argument is no address */
-        return clear_event((uint64_t)argument);
+        return clear_event(device, (uint64_t)argument);
     if (asked == IOCTL_RESET || asked == IOCTL_CLEAR_COUNTS)
-        return device_ask(&message, NULL);
+        return device_ask(device, &message, NULL);
     if (!size || size > sizeof message.words) /* all others have a structure */
         return ENOTTY;
     if (copy(SYS_process_vm_readv, argument, message.words, size))
         return EFAULT;
     if (asked == IOCTL_SET_EVENTFD)
-        return set_event(message.words[0], (int)message.words[1]);
+        return set_event(device, message.words[0], (int)message.words[1]);
     if (asked == IOCTL_MAP || asked == IOCTL_MAP_FLAGS) {
-        uint64_t shared = coherent_bus_address(map->host);
+        uint64_t shared = coherent_bus_address(device, map->host);
         if (!shared && !is_memory(map->host, map->size))
             return EFAULT;
         map->host = shared ? shared : map->host;
     }
-    int error = device_ask(&message, &received);
+    int error = device_ask(device, &message, &received);
     if (error)
         return error;
     if (asked == IOCTL_COHERENT) {
-        drop_coherent();
+        drop_coherent(device);
         if (received >= 0)
-            keep_coherent(buffer->address, buffer->size, received);
+            keep_coherent(device, buffer->address, buffer->size, received);
     }
     if (_IOC_DIR(request) & _IOC_READ)
         return copy(SYS_process_vm_writev, argument, message.words, size);
@@ -361,17 +364,19 @@ EXPORTED int ioctl(int descriptor, unsigned long request, ...)
     va_start(rest, request);
     void *argument = va_arg(rest, void *);
     va_end(rest);
-    if (!is_open_device(descriptor))
+    struct device *device = device_by(descriptor);
+    if (!device)
         return (int)syscall(SYS_ioctl, descriptor, request, argument);
-    int error = control_device(request, argument);
+    int error = control_device(device, request, argument);
     return error ? failed(error) : 0;
 }
 
 EXPORTED void *mmap(void *address, size_t size, int protection, int flags, int descriptor,
                     off_t offset)
 {
-    if (!(flags & MAP_ANONYMOUS) && is_open_device(descriptor))
-        return map_window(address, size, protection, flags, offset);
+    struct device *device = flags & MAP_ANONYMOUS ? NULL : device_by(descriptor);
+    if (device)
+        return map_window(device, address, size, protection, flags, offset);
     return real_mmap(address, size, protection, flags, descriptor, offset);
 }
 

@@ -15,7 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define WINDOWS 16
+#define WINDOWS (16 * MAX_DEVICES)
 #define TRAP_FLAG 0x100
 #define WRITE_ACCESS 2
 
@@ -23,19 +23,16 @@ static const uint32_t mappable[] = REGISTER_PAGES;
 
 static struct {
     _Atomic uintptr_t begin;
+    struct device *device;
     uint32_t offset;
 } windows[WINDOWS];
-
-static uint64_t coherent_address;
-static size_t coherent_size;
-static int coherent = -1;
-static uintptr_t coherent_pages;
 
 static struct sigaction previous[2];
 static bool installed;
 
 static __thread __attribute__((tls_model("initial-exec"))) struct {
     bool active, writes;
+    struct device *device;
     uint32_t offset;
     int base;
     greg_t moved, kept;
@@ -116,16 +113,16 @@ static bool decode(const uint8_t *at, struct decoded *result)
     return true;
 }
 
-static bool find_window(uintptr_t address, uint32_t *offset)
+static struct device *find_window(uintptr_t address, uint32_t *offset)
 {
     for (int i = 0; i < WINDOWS; i++) {
         uintptr_t begin = atomic_load(&windows[i].begin);
         if (begin && address - begin < PAGE) {
             *offset = windows[i].offset + (uint32_t)(address - begin);
-            return true;
+            return windows[i].device;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* A signal that is none of ours goes to whom the program had it go to. */
@@ -142,7 +139,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
     }
 }
 
-static void refuse(const uint8_t *instruction)
+static void refuse(const struct device *device, const uint8_t *instruction)
 {
     char text[224];
     int used = snprintf(text, sizeof text, "registers cannot be accessed by the instruction");
@@ -152,7 +149,7 @@ static void refuse(const uint8_t *instruction)
         snprintf(text + used, sizeof text - (size_t)used,
                  " (AVX-512); use one plain access of 8 bytes: in Python "
                  "memoryview(registers).cast('Q')[offset // 8]");
-    complain(text);
+    complain(device, text);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -163,22 +160,24 @@ static void on_fault(int number, siginfo_t *info, void *context)
     struct decoded decoded;
     uint32_t offset;
     int saved = errno;
-    if (!find_window(address, &offset)) {
+    struct device *device = find_window(address, &offset);
+    if (!device) {
         pass_on(number, info, context);
         return;
     }
     if (!decode(instruction, &decoded)) {
-        refuse(instruction);
+        refuse(device, instruction);
         pass_on(number, info, context);
         return;
     }
     step.active = true;
     step.writes = registers[REG_ERR] & WRITE_ACCESS;
+    step.device = device;
     step.offset = offset & ~7u;
     step.base = decoded.base;
     memset(step.cell, 0, sizeof step.cell);
     if (!(step.writes && decoded.stores))
-        step.cell[0] = register_read(step.offset);
+        step.cell[0] = register_read(device, step.offset);
     step.kept = registers[step.base];
     step.moved = step.kept + (greg_t)((uintptr_t)step.cell + (offset & 7) - address);
     registers[step.base] = step.moved;
@@ -199,7 +198,7 @@ static void on_step(int number, siginfo_t *info, void *context)
     if (registers[step.base] == step.moved) /* else it was loaded */
         registers[step.base] = step.kept;
     if (step.writes)
-        register_write(step.offset, step.cell[0]);
+        register_write(step.device, step.offset, step.cell[0]);
     errno = saved;
 }
 
@@ -236,7 +235,8 @@ static bool is_mappable(off_t offset, size_t size)
     return false;
 }
 
-static void *map_registers(void *address, size_t size, int flags, off_t offset)
+static void *map_registers(struct device *device, void *address, size_t size, int flags,
+                           off_t offset)
 {
     int kind = MAP_PRIVATE | MAP_ANONYMOUS | (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE));
     for (int i = 0; i < WINDOWS; i++) {
@@ -246,6 +246,7 @@ static void *map_registers(void *address, size_t size, int flags, off_t offset)
         if (found == MAP_FAILED)
             return found;
         install();
+        windows[i].device = device;
         windows[i].offset = (uint32_t)offset;
         atomic_store(&windows[i].begin, (uintptr_t)found);
         return found;
@@ -254,19 +255,22 @@ static void *map_registers(void *address, size_t size, int flags, off_t offset)
     return MAP_FAILED;
 }
 
-void *map_window(void *address, size_t size, int protection, int flags, off_t offset)
+void *map_window(struct device *device, void *address, size_t size, int protection, int flags,
+                 off_t offset)
 {
-    uint64_t within = (uint64_t)offset - coherent_address;
+    uint64_t within = (uint64_t)offset - device->coherent.address;
     if (!size || !(flags & MAP_SHARED)) {
         errno = EINVAL;
         return MAP_FAILED;
     }
     if (is_mappable(offset, size))
-        return map_registers(address, size, flags, offset);
-    if (coherent >= 0 && within < coherent_size && size <= coherent_size - within) {
-        void *found = real_mmap(address, size, protection, flags, coherent, (off_t)within);
+        return map_registers(device, address, size, flags, offset);
+    if (device->coherent.descriptor >= 0 && within < device->coherent.size &&
+        size <= device->coherent.size - within) {
+        void *found = real_mmap(address, size, protection, flags, device->coherent.descriptor,
+                                (off_t)within);
         if (found != MAP_FAILED)
-            coherent_pages = (uintptr_t)found - within;
+            device->coherent.pages = (uintptr_t)found - within;
         return found;
     }
     errno = EINVAL;
@@ -282,24 +286,25 @@ void forget_windows(uintptr_t begin, size_t size)
     }
 }
 
-void keep_coherent(uint64_t address, size_t size, int descriptor)
+void keep_coherent(struct device *device, uint64_t address, size_t size, int descriptor)
 {
-    drop_coherent();
-    coherent_address = address;
-    coherent_size = size;
-    coherent = descriptor;
+    drop_coherent(device);
+    device->coherent.address = address;
+    device->coherent.size = size;
+    device->coherent.descriptor = descriptor;
 }
 
-uint64_t coherent_bus_address(uint64_t address)
+uint64_t coherent_bus_address(const struct device *device, uint64_t address)
 {
-    uint64_t within = address - coherent_pages;
-    return coherent_pages && within < coherent_size ? coherent_address + within : 0;
+    uint64_t within = address - device->coherent.pages;
+    bool is_there = device->coherent.pages && within < device->coherent.size;
+    return is_there ? device->coherent.address + within : 0;
 }
 
-void drop_coherent(void)
+void drop_coherent(struct device *device)
 {
-    coherent_pages = 0;
-    if (coherent >= 0)
-        real_close(coherent);
-    coherent = -1;
+    device->coherent.pages = 0;
+    if (device->coherent.descriptor >= 0)
+        real_close(device->coherent.descriptor);
+    device->coherent.descriptor = -1;
 }

@@ -62,7 +62,8 @@ EXPORT void libusb_exit(libusb_context *context) {
     if (standard == context) standard = NULL;
     pthread_mutex_unlock(&big);
     forget_hotplug(context);
-    if (context->known) libusb_unref_device(context->known);
+    for (int number = 0; number < MAX_DEVICES; number++)
+        libusb_unref_device(context->known[number]);
     close(context->wake);
     pthread_mutex_destroy(&context->events);
     pthread_mutex_destroy(&context->waiters);

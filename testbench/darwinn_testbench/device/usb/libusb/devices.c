@@ -39,26 +39,30 @@ static libusb_device *make_device(libusb_context *context, const struct device_r
     return device;
 }
 
-/* What is plugged in, with a reference for the caller; NULL if nothing is. */
-libusb_device *find_device(libusb_context *context) {
+/* A device that is plugged in, with a reference for the caller; NULL if there are not so many.
+   `count`: how many there are. */
+libusb_device *find_device(libusb_context *context, unsigned number, unsigned *count) {
     union {
         struct device_reply reply;
         unsigned char room[sizeof(struct device_reply) + CONFIGURATION_ROOM];
     } answer;
     size_t came;
-    int status = call(OPERATION_DEVICE, 0, &answer, sizeof answer, &came);
+    int status = call(OPERATION_DEVICE, number, &answer, sizeof answer, &came);
     libusb_device *made = NULL;
-    if (!status && came > sizeof answer.reply)
+    *count = 0;
+    if (!status && came > sizeof answer.reply) {
         made = make_device(context, &answer.reply, came - sizeof answer.reply);
+        *count = answer.reply.count < MAX_DEVICES ? answer.reply.count : MAX_DEVICES;
+    }
     pthread_mutex_lock(&big);
-    libusb_device *known = context->known;
+    libusb_device *known = context->known[number];
     if (known && made && known->address == made->address) {
         known->references++;
         pthread_mutex_unlock(&big);
         libusb_unref_device(made);
         return known;
     }
-    context->known = made;
+    context->known[number] = made;
     if (made) made->references++;
     pthread_mutex_unlock(&big);
     libusb_unref_device(known);
@@ -68,11 +72,15 @@ libusb_device *find_device(libusb_context *context) {
 EXPORT ssize_t libusb_get_device_list(libusb_context *context, libusb_device ***list) {
     context = context_of(context);
     if (!context) return ERROR_INVALID_PARAM;
-    libusb_device **made = calloc(2, sizeof *made);
+    libusb_device **made = calloc(MAX_DEVICES + 1, sizeof *made);
     if (!made) return ERROR_NO_MEM;
-    made[0] = find_device(context);
+    ssize_t found = 0;
+    for (unsigned number = 0, count = 1; number < count; number++) {
+        libusb_device *device = find_device(context, number, &count);
+        if (device) made[found++] = device;
+    }
     *list = made;
-    return made[0] != NULL;
+    return found;
 }
 
 EXPORT void libusb_free_device_list(libusb_device **list, int unreference) {
@@ -120,12 +128,12 @@ EXPORT int libusb_open(libusb_device *device, libusb_device_handle **handle) {
 EXPORT libusb_device_handle *libusb_open_device_with_vid_pid(libusb_context *context,
                                                              uint16_t vendor, uint16_t product) {
     libusb_device_handle *handle = NULL;
-    context = context_of(context);
-    libusb_device *device = context ? find_device(context) : NULL;
-    if (device && device->descriptor.idVendor == vendor &&
-        device->descriptor.idProduct == product && libusb_open(device, &handle))
-        handle = NULL;
-    libusb_unref_device(device);
+    libusb_device **list, **at;
+    if (libusb_get_device_list(context, &list) < 0) return NULL;
+    for (at = list; *at; at++)
+        if ((*at)->descriptor.idVendor == vendor && (*at)->descriptor.idProduct == product) break;
+    if (*at && libusb_open(*at, &handle)) handle = NULL;
+    libusb_free_device_list(list, 1);
     return handle;
 }
 

@@ -33,14 +33,18 @@ static void sweep(libusb_context *context) {
 /* By whoever handles events: see whether another device is there. */
 void tell_hotplug(libusb_context *context) {
     if (!context->hotplugs) return;
-    libusb_device *before = context->told, *now = find_device(context);
-    if (now != before) {
-        context->told = now;
-        tell(context, before, EVENT_LEFT);
-        tell(context, now, EVENT_ARRIVED);
-        libusb_unref_device(before);
-    } else {
-        libusb_unref_device(now);
+    for (unsigned number = 0, count = 1;
+         number < MAX_DEVICES && (number < count || context->told[number]); number++) {
+        libusb_device *before = context->told[number];
+        libusb_device *now = find_device(context, number, &count);
+        if (now != before) {
+            context->told[number] = now;
+            tell(context, before, EVENT_LEFT);
+            tell(context, now, EVENT_ARRIVED);
+            libusb_unref_device(before);
+        } else {
+            libusb_unref_device(now);
+        }
     }
     sweep(context);
 }
@@ -48,8 +52,21 @@ void tell_hotplug(libusb_context *context) {
 void forget_hotplug(libusb_context *context) {
     for (struct hotplug *at = context->hotplugs; at; at = at->next) at->gone = true;
     sweep(context);
-    libusb_unref_device(context->told);
-    context->told = NULL;
+    for (int number = 0; number < MAX_DEVICES; number++) {
+        libusb_unref_device(context->told[number]);
+        context->told[number] = NULL;
+    }
+}
+
+/* Know the devices that nothing has been told of yet. */
+static void learn(libusb_context *context) {
+    for (unsigned number = 0, count = 1; number < count; number++) {
+        libusb_device *here = find_device(context, number, &count);
+        if (context->told[number])
+            libusb_unref_device(here);
+        else
+            context->told[number] = here;
+    }
 }
 
 EXPORT int libusb_hotplug_register_callback(libusb_context *context, int events, int flags,
@@ -66,19 +83,20 @@ EXPORT int libusb_hotplug_register_callback(libusb_context *context, int events,
     if (!made) return ERROR_NO_MEM;
     *made = (struct hotplug){NULL,    0,     events,   vendor,    product,
                              class, callback, user_data, false};
-    libusb_device *here = context->told ? NULL : find_device(context);
+    learn(context);
     pthread_mutex_lock(&big);
-    if (!context->told) context->told = here;
     made->number = ++context->last_hotplug;
     made->next = context->hotplugs;
     context->hotplugs = made;
     kick_pump();
     pthread_mutex_unlock(&big);
     if (number) *number = made->number;
-    libusb_device *device = context->told;
-    if (flags & HOTPLUG_ENUMERATE && device && matches(made, device, EVENT_ARRIVED) &&
-        callback(context, device, EVENT_ARRIVED, user_data))
-        made->gone = true;
+    for (int at = 0; flags & HOTPLUG_ENUMERATE && at < MAX_DEVICES; at++) {
+        libusb_device *device = context->told[at];
+        if (device && matches(made, device, EVENT_ARRIVED) &&
+            callback(context, device, EVENT_ARRIVED, user_data))
+            made->gone = true;
+    }
     return SUCCESS;
 }
 

@@ -74,9 +74,9 @@ struct libusb_context {
     pthread_cond_t handled;
     _Atomic bool handling;
     struct transfer *ended, **last_ended;
-    libusb_device *known; /* the device that was found last */
+    libusb_device *known[MAX_DEVICES]; /* those that were found last */
     struct hotplug *hotplugs;
-    libusb_device *told; /* the device that hot-plug callbacks know of */
+    libusb_device *told[MAX_DEVICES]; /* those that hot-plug callbacks know of */
     int last_hotplug;
 };
 
@@ -106,7 +106,7 @@ libusb_device *libusb_ref_device(libusb_device *device);
 const uint8_t *next_descriptor(const uint8_t *at, const uint8_t *end);
 
 /* devices.c */
-libusb_device *find_device(libusb_context *context);
+libusb_device *find_device(libusb_context *context, unsigned number, unsigned *count);
 
 /* hotplug.c */
 void tell_hotplug(libusb_context *context);
