@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,14 @@ def segments(seed: int = 0) -> list[DenseNetwork]:
     return [
         replace(random_dense([WIDTH, WIDTH], seed + k), source=f"into{k}", result=f"from{k}")
         for k in range(2)
+    ]
+
+
+def chained(widths: Sequence[Sequence[int]]) -> list[DenseNetwork]:
+    """Networks of these sizes, of which each takes what the one before it gives."""
+    return [
+        replace(random_dense(sizes, k), source=f"tensor{k}", result=f"tensor{k + 1}")
+        for k, sizes in enumerate(widths)
     ]
 
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 from rich.console import RenderableType
 
 from darwinn_testbench.chip.cycles import CyclesRow, measure_files
+from darwinn_testbench.chip.stage_times import (
+    StageRow,
+    TurnRow,
+    pipeline_times,
+    stage_order,
+    turn_times,
+)
 from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
@@ -27,6 +34,10 @@ EXAMPLES = """**Examples**
 
 `darwinn cycles model_edgetpu.tflite --chip beagle-std --host usb2`
 
+`darwinn cycles --pipeline segments/`
+
+`darwinn cycles --one-chip detector_edgetpu.tflite classifier_edgetpu.tflite`
+
 `darwinn cycles models/*_edgetpu.tflite --baseline cycles.json --update --reason "first"`
 
 `darwinn cycles models/*_edgetpu.tflite --baseline cycles.json --github`
@@ -40,6 +51,21 @@ Files = Annotated[
         "FILE",
         "Edge TPU .tflite files, DarwiNN packages or instruction streams, or folders of them; - is "
         "stdin.",
+    ),
+]
+AsPipeline = Annotated[
+    bool,
+    option(
+        "--pipeline",
+        "FILE... are the segments of one model, each on a chip of its own: also say throughput, "
+        "bottleneck and latency.",
+    ),
+]
+OneChip = Annotated[
+    bool,
+    option(
+        "--one-chip",
+        "FILE... take turns on one chip: also say how long loading displaced parameters takes.",
     ),
 ]
 Baseline = Annotated[
@@ -80,9 +106,33 @@ _METRICS: tuple[Column[MetricRow], ...] = (
 )
 
 
+_STAGES: tuple[Column[StageRow], ...] = (
+    Column("stage", lambda row: row.stage, "right"),
+    Column("file", lambda row: row.name, may_shrink=True),
+    Column("ms", lambda row: _interval(row), "right"),
+    Column("busy", lambda row: _share(row.busy), "right"),
+    Column("in, bytes", lambda row: row.input_bytes, "right"),
+    Column("out, bytes", lambda row: row.output_bytes, "right"),
+    Column("streamed", lambda row: row.parameter_bytes, "right"),
+    Column("loading, ms", lambda row: _milliseconds(row.loading_milliseconds), "right"),
+    Column("verdict", lambda row: row.verdict),
+)
+
+_TURNS: tuple[Column[TurnRow], ...] = (
+    Column("file", lambda row: row.name, may_shrink=True),
+    Column("loading, ms", lambda row: _milliseconds(row.swap_milliseconds), "right"),
+    Column("loading, bytes", lambda row: row.swap_bytes, "right"),
+    Column("inference, ms", lambda row: _milliseconds(row.milliseconds), "right"),
+    Column("cached with", lambda row: row.token[:10] or "-"),
+    Column("verdict", lambda row: row.verdict),
+)
+
+
 def command(
     files: Files,
     asked: CycleTiming,
+    pipeline: AsPipeline = False,
+    one_chip: OneChip = False,
     baseline: Baseline = None,
     update: Update = False,
     reason: Reason = "",
@@ -99,8 +149,19 @@ def command(
     If the compiler left operators to the CPU, the command also measures these on this machine,
     after one inference on noise, and prints their time in a line of its own. --chip-only leaves
     them out.
+
+    With --pipeline, the files (or the segments in a folder, in the order of their numbers) are
+    stages that each have a chip. With --one-chip they are models that share one, in turns.
     """
     files = compiled_files(files)
+    if pipeline or one_chip:
+        if pipeline and one_chip:
+            raise InputError("--pipeline gives each model a chip, --one-chip gives all of them one")
+        if baseline is not None or update or reason or asked.executable is not None:
+            raise InputError(
+                "--baseline, --update, --reason and --executable are for files one by one"
+            )
+        _finish_together(files, asked, written, pipeline=pipeline)
     profile_of = partial(
         advised, "profile", request=asked, chip_name=asked.chip, host_name=asked.host
     )
@@ -132,6 +193,38 @@ def command(
         as_json=written.json,
         body=partial(_body, several=len(files) > 1),
         next_step=_where_cycles_go(report, files, profile_of),
+    )
+
+
+def _finish_together(
+    files: Sequence[str], asked: CycleTiming, written: results.Results, *, pipeline: bool
+) -> NoReturn:
+    """Time models that work together."""
+    opened = lambda file: options.compiled_source_of(str(file))  # noqa: E731
+    report: Report[StageRow] | Report[TurnRow]
+    with progress_bar() as progress:
+        timed = asked.but(progress=progress)
+        if pipeline:
+            report = pipeline_times(stage_order(files), opened, timed)
+        else:
+            report = turn_times(files, opened, timed)
+    columns: Sequence[Column[Any]] = _STAGES if pipeline else _TURNS
+    written.write([report])
+
+    def body(shown: Report[Any]) -> Sequence[RenderableType]:
+        cpu = shown.figures.get("cpu", ())
+        notes = [f"{Path(each.file).name}: {each}; not in the times above" for each in cpu]
+        return [table(columns, shown.rows), *notes]
+
+    slowest = report.figures.get("pipeline")
+    file = files[0] if slowest is None else stage_order(files)[slowest.bottleneck]
+    profile = advised("profile", file, asked, chip_name=asked.chip, host_name=asked.host)
+    finish(
+        report,
+        file=report.file,
+        as_json=written.json,
+        body=body,
+        next_step=f"{profile} shows where the cycles go" if file != "-" else "",
     )
 
 
@@ -174,6 +267,16 @@ def _next_step(
             "command with --update --reason TEXT"
         )
     return f"{baseline} is meant to be reviewed and committed" if report.figures["updated"] else ""
+
+
+def _milliseconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _interval(row: StageRow) -> str:
+    if row.milliseconds is None:
+        return "-"
+    return f"{row.milliseconds:.3g} ({row.least_milliseconds:.3g} to {row.most_milliseconds:.3g})"
 
 
 def _share(share: float | None) -> str:

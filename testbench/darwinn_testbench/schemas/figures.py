@@ -21,6 +21,7 @@ from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import TapFigures
 from darwinn_testbench.chip.hazards import Hazards
 from darwinn_testbench.chip.schedules import Schedules
+from darwinn_testbench.chip.stage_times import PipelineTimes, TurnTimes
 from darwinn_testbench.comparison.excitation import ExcitationFigures
 from darwinn_testbench.comparison.first_difference import PairingFigures
 from darwinn_testbench.comparison.function_tables import FunctionTables
@@ -222,6 +223,18 @@ class Timed(_Assumed):
     host: str
     fixed_milliseconds: float
     cpu: NotRequired[tuple[CpuTime, ...]]
+
+
+class PipelineTimed(Timed):
+    """`cycles --pipeline`; `pipeline` if each stage could be timed."""
+
+    pipeline: NotRequired[PipelineTimes]
+
+
+class TurnsTimed(Timed):
+    """`cycles --one-chip`; `turns` if each model could be timed."""
+
+    turns: NotRequired[TurnTimes]
 
 
 class Guarded(_Assumed):

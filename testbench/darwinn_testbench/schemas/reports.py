@@ -13,6 +13,7 @@ from darwinn_testbench.chip.disassembly import ChunkRow
 from darwinn_testbench.chip.dma_check import DmaFigures
 from darwinn_testbench.chip.execution import RunRow
 from darwinn_testbench.chip.inspection import ExecutableRow
+from darwinn_testbench.chip.stage_times import StageRow, TurnRow
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.compilation.generate import GeneratedRow
 from darwinn_testbench.compilation.outcome import CompileRow
@@ -57,7 +58,12 @@ COMMANDS: Mapping[str, tuple[tuple[Any, Any], ...]] = {
     "run": ((RunRow, figures.Ran),),
     "verify": _VERIFIED,
     "report": _VERIFIED,
-    "cycles": ((CyclesRow, figures.Timed), (MetricRow, figures.Guarded)),
+    "cycles": (
+        (CyclesRow, figures.Timed),
+        (StageRow, figures.PipelineTimed),
+        (TurnRow, figures.TurnsTimed),
+        (MetricRow, figures.Guarded),
+    ),
     "profile": (
         (ProfileRow, figures.Profiled),
         (OperatorTimeRow, figures.OperatorsTimed),

@@ -14,11 +14,12 @@ from darwinn_formats.darwinn import load
 from darwinn_sim.machine.hazards import Kind
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
+from darwinn_testbench.compiler import compile_network, edgetpu_model, sample
 from darwinn_testbench.report.result import JSON_VERSION
 from darwinn_testbench.schemas import COMMANDS, schema_of
 from darwinn_testbench.schemas.__main__ import main
 from darwinn_testbench.schemas.types import Schemas
+from whole_models import chained
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 WITHOUT = {"view", "delegate"}
@@ -65,6 +66,8 @@ REPORTS = (
     ("cycles", DENSE, "missing", "dense.tflite", "dense.package"),
     ("cycles", DENSE, "--baseline", "cycles.json", "--update", "--reason", "new"),
     ("cycles", DENSE, "--baseline", "cycles.json"),
+    ("cycles", "--one-chip", DENSE, "convolution_edgetpu.tflite"),
+    ("cycles", "--pipeline", "chained_0.tflite", "chained_1.tflite"),
     ("profile", DENSE),
     ("profile", "convolution.pte", "--runs", "1"),
     ("accuracy",),
@@ -106,6 +109,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wrong[wrong.find(bytes(load(bytes(wrong)).executables[1].parameters)) + 20_000] ^= 1
     (folder / "wrong.tflite").write_bytes(wrong)
     (folder / "cases.toml").write_text(CASES)
+    for number, network in enumerate(chained([[16, 8], [8, 4]])):
+        model = edgetpu_model(network, compile_network(network))
+        (folder / f"chained_{number}.tflite").write_bytes(model)
     (folder / "picture.ppm").write_bytes(b"P6 4 4 255\n" + bytes(range(48)))
     return folder
 
