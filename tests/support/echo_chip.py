@@ -5,6 +5,7 @@ A chunk is its program: each two bytes of it are a descriptor, tag and size.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from copying_chip import CopyingChip
@@ -43,6 +44,24 @@ class EchoChip(CopyingChip):
             self.host.registers.write(offset, value, width)
         except RegisterFault:
             self.others[offset] = value
+
+
+class SlowChip(EchoChip):
+    """An echo chip that computes for a second before it takes its first chunk."""
+
+    slow = True
+
+    def advance(self) -> bool:
+        if self.slow and self.host.held_chunks:
+            self.slow = False
+            time.sleep(1)
+        return super().advance()
+
+
+def slow_echo(function: UsbFunction) -> tuple[EchoChip, UsbInterface]:
+    """A slow chip for a function."""
+    made = SlowChip(function)
+    return made, made.host
 
 
 def echo(function: UsbFunction) -> tuple[EchoChip, UsbInterface]:

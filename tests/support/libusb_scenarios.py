@@ -34,6 +34,30 @@ def echo(times: str = "1") -> Any:
     return [bus.echo(b"%05d" % number).decode() for number in range(int(times))]
 
 
+def slow_chip() -> Any:
+    """A read and a transfer of 0.3 s while the chip computes longer, then one while it idles."""
+    bus = opened()
+    ended: list[int] = []
+    bus.message(0, PROGRAM)
+    bus.message(1, b"right")
+    bus.transfer(0x82, 64, lambda what: ended.append(what.status), timeout=300)
+    status, data = bus.read(0x81, 64, timeout=300)
+    bus.handle_until(lambda: bool(ended))
+    begin = time.monotonic()
+    bus.read(0x83, 64, timeout=200)
+    idle = time.monotonic() - begin
+    return {"called": [error_name(bus, status), data.decode()], "ended": ended[0], "idle": idle}
+
+
+def too_much() -> Any:
+    """Input bytes of which the program asks for five."""
+    bus = opened()
+    bus.message(0, PROGRAM)
+    payload = bytes(102_405)
+    status, moved = bus.write(struct.pack("<II", len(payload), 1) + payload, timeout=2500)
+    return {"status": error_name(bus, status), "moved": moved}
+
+
 def several_devices() -> Any:
     """Three of them, each with a handle of its own."""
     buses = [opened(number) for number in range(3)]

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import struct
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from darwinn_sim.device.stopwatch import Stopwatch
 from darwinn_sim.device.turns import Turns
 from darwinn_sim.errors import SimulationError, defect
 from darwinn_sim.host.attachment import AttachedChip
@@ -36,11 +38,8 @@ from darwinn_sim.usb.descriptors import (
 from darwinn_sim.usb.endpoints import InEndpoint, OutEndpoint, Status, Transfer
 from darwinn_sim.usb.errors import ProtocolFault, Stall
 from darwinn_sim.usb.firmware import Firmware, Request
-from darwinn_sim.usb.messages import Chunks, Data, Messages, Stream
+from darwinn_sim.usb.messages import HELD_BYTES, Chunks, Data, Messages, Stream
 from darwinn_sim.usb.requests import Kind, Recipient, Setup, Standard
-
-HELD_BYTES = 64 << 20
-"""Bytes that the host may send to an endpoint ahead of the chip; further ones wait on the cable."""
 
 UNREAD_BYTES = 16 << 20
 """Output bytes that may wait for the host before the chip stops."""
@@ -68,6 +67,9 @@ CREDITS = register("ep_status_credit").offset
 
 _INTERRUPTS_ONLY = 0xF0
 
+STUCK_SECONDS = 2.0
+"""How long nothing takes a transfer of the host before that is said."""
+
 Result = TypeVar("Result")
 
 
@@ -92,6 +94,9 @@ class Watcher:
     def refused(self, reason: str) -> None:
         """A request was stalled."""
 
+    def untaken(self, reason: str) -> None:
+        """The host sends what the chip does not ask for, and the chip waits, too."""
+
 
 class _Intake:
     """What the host has sent to an endpoint; ``stream`` takes it, None: nobody does."""
@@ -105,6 +110,10 @@ class _Intake:
         self.arrived = bytearray()
         self.taken = 0
         """Bytes that the stream has, and the chip has not."""
+        self._fed = 0
+        """Of those, what has come since the stream was looked at."""
+        self._space = HELD_BYTES
+        """What the stream had room for then."""
 
     @property
     def held(self) -> int:
@@ -113,7 +122,14 @@ class _Intake:
 
     def room(self) -> int:
         """How many bytes the host may send."""
-        return HELD_BYTES - self.held
+        return self._space - self._fed - len(self.arrived)
+
+    def hand_over(self) -> bytearray:
+        """What has arrived, which the stream is to be given."""
+        arrived, self.arrived = self.arrived, bytearray()
+        self.taken += len(arrived)
+        self._fed += len(arrived)
+        return arrived
 
     def feed(self, arrived: bytearray) -> None:
         """Give the stream what has arrived."""
@@ -122,7 +138,9 @@ class _Intake:
 
     def count(self) -> None:
         """See what the chip has left of it."""
-        self.taken = 0 if self.stream is None else self.stream.held
+        self._fed = 0
+        if self.stream is not None:
+            self.taken, self._space = self.stream.held, self.stream.room
 
 
 class UsbFunction:
@@ -163,6 +181,11 @@ class UsbFunction:
         self._detached = False
         self._configuration = 1
         self._goes_on = False
+        self._untaken_since: dict[int, float] = {}
+        self._untaken_said: set[int] = set()
+        """Endpoints of which it has been said since the last reset."""
+        self.computing = Stopwatch()
+        """Runs while the chip computes."""
         self.chip, self._interface = make_chip(self)
         self._intakes = {address: _Intake() for address in OUTS}
         self._use_streams(multiple=False)
@@ -224,7 +247,40 @@ class UsbFunction:
         with self._lock:
             endpoints = self._ins if transfer.endpoint & 0x80 else self._outs
             endpoint = endpoints.get(transfer.endpoint)
+            if transfer.endpoint in self._outs:
+                self._say_if_untaken(transfer.endpoint)
             return endpoint is not None and endpoint.cancel(transfer)
+
+    def look(self) -> None:
+        """Say if nothing has taken a transfer of the host for some time; to be called at times."""
+        with self._lock:
+            for address in self._outs:
+                if not self._is_untaken(address):
+                    self._untaken_since.pop(address, None)
+                    continue
+                since = self._untaken_since.setdefault(address, time.monotonic())
+                if time.monotonic() - since >= STUCK_SECONDS:
+                    self._say_if_untaken(address)
+
+    def _is_untaken(self, address: int) -> bool:
+        """Whether a transfer waits for a chip that itself waits."""
+        intake = self._intakes[address]
+        idle = self.fault is None and not (self._goes_on or intake.arrived or self._is_unread())
+        waits = bool(self._outs[address].transfers) and intake.room() <= 0
+        return idle and waits and self.patience() is None
+
+    def _say_if_untaken(self, address: int) -> None:
+        intake = self._intakes[address]
+        if address in self._untaken_said or not self._is_untaken(address):
+            return
+        self._untaken_said.add(address)
+        assert intake.stream is not None
+        reason = (
+            f"endpoint {address} is full: no descriptor asks for {intake.taken:,} bytes of "
+            f"{intake.stream.where()}"
+        )
+        for watcher in self.watchers:
+            watcher.untaken(reason)
 
     def reset(self) -> bool:
         """A bus reset, which starts firmware that is complete; True if it is another device now."""
@@ -253,6 +309,8 @@ class UsbFunction:
         self._use_streams(multiple=False)
         self._configuration = 1
         self._goes_on = False
+        self._untaken_since.clear()
+        self._untaken_said.clear()
         self.fault = None
         self._ins[OUTPUTS].packet_bytes = Endpoint(OUTPUTS).packet_bytes(self.speed)
         for endpoint in (*self._outs.values(), *self._ins.values()):
@@ -385,6 +443,7 @@ class UsbFunction:
         for intake, stream in zip(self._intakes.values(), streams, strict=True):
             intake.clear()
             intake.stream = stream
+            intake.count()
 
     def _taker(self, endpoint: int) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
@@ -409,11 +468,9 @@ class UsbFunction:
             with self._lock:
                 if self.fault is not None or self.mode is Mode.BOOT or self._is_unread():
                     return False
-                arrived = [(intake, intake.arrived) for intake in self._intakes.values()]
-                for intake, data in arrived:
-                    intake.arrived = bytearray()
-                    intake.taken += len(data)
-            self._goes_on = bool(self._carried_out(lambda: self._go_on_with(arrived)))
+                arrived = [(intake, intake.hand_over()) for intake in self._intakes.values()]
+            with self.computing:
+                self._goes_on = bool(self._carried_out(lambda: self._go_on_with(arrived)))
             if self.fault is not None:
                 return False
             with self._lock:

@@ -16,6 +16,14 @@ from darwinn_sim.isa.fields import BUNDLE_BYTES
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.usb.errors import ProtocolFault
 
+HELD_BYTES = 1 << 16
+"""Bytes of inputs and parameters that the chip takes ahead of its descriptors; further ones wait on
+the cable. The depth of its buffers is not public: sticks fail where it would have to be 102,400
+(docs/field-failure.md), so that it is less."""
+
+HELD_CHUNK_BYTES = 64 << 20
+"""The same of instruction chunks, which are taken whole."""
+
 MAX_CHUNK_BYTES = 1 << 24
 """The longest instruction chunk that is taken: 64 times the longest that compilers write."""
 
@@ -53,6 +61,13 @@ class Stream(Protocol):
     def held(self) -> int:
         """Bytes that the chip has not taken."""
 
+    @property
+    def room(self) -> int:
+        """Bytes that may come now."""
+
+    def where(self) -> str:
+        """What of the host's data has come last, for messages."""
+
     def feed(self, piece: bytes | bytearray) -> None:
         """Take further bytes; raises ``ProtocolFault`` where they make no sense."""
 
@@ -66,12 +81,33 @@ class Messages:
         self._tag: DescriptorTag | None = None
         self._left = 0
         self._position = self._begin_at = 0
+        self._after_chunk = 0
+        """Messages of data since the last chunk."""
+        self._length = 0
 
     @property
     def held(self) -> int:
         """As :class:`Stream`."""
         data = sum(map(self._receiver.held_data, STREAMS))
         return len(self._begun) + self._receiver.held_chunks + data
+
+    @property
+    def room(self) -> int:
+        """As :class:`Stream`."""
+        if len(self._begun) + self._receiver.held_chunks > HELD_CHUNK_BYTES:
+            return 0
+        is_chunk = self._tag == DescriptorTag.INSTRUCTIONS
+        ahead = HELD_BYTES - sum(map(self._receiver.held_data, STREAMS))
+        return max(ahead, 0) + (self._left if is_chunk else 0)
+
+    def where(self) -> str:
+        """As :class:`Stream`."""
+        if self._tag is None:
+            return f"{self._after_chunk} messages after an instruction chunk"
+        return (
+            f"message {self._after_chunk} after an instruction chunk ({self._length:,} bytes of "
+            f"tag {int(self._tag)})"
+        )
 
     def feed(self, piece: bytes | bytearray) -> None:
         """As :class:`Stream`."""
@@ -105,6 +141,8 @@ class Messages:
                 f"{at}: an instruction chunk of {length} bytes; {MAX_CHUNK_BYTES} are taken at most"
             )
         self._tag, self._left = DescriptorTag(tag), length
+        self._length = length
+        self._after_chunk = 0 if tag == DescriptorTag.INSTRUCTIONS else self._after_chunk + 1
 
     def _payload(self, rest: memoryview, tag: DescriptorTag) -> int:
         taken = min(self._left, len(rest))
@@ -132,6 +170,15 @@ class Chunks:
     def held(self) -> int:
         """As :class:`Stream`."""
         return len(self._begun) + self._receiver.held_chunks
+
+    @property
+    def room(self) -> int:
+        """As :class:`Stream`."""
+        return HELD_CHUNK_BYTES - self.held
+
+    def where(self) -> str:
+        """As :class:`Stream`."""
+        return "an instruction chunk"
 
     def feed(self, piece: bytes | bytearray) -> None:
         """As :class:`Stream`."""
@@ -167,6 +214,15 @@ class Data:
     def held(self) -> int:
         """As :class:`Stream`."""
         return self._receiver.held_data(self._tag)
+
+    @property
+    def room(self) -> int:
+        """As :class:`Stream`."""
+        return HELD_BYTES - self.held
+
+    def where(self) -> str:
+        """As :class:`Stream`."""
+        return f"bytes of tag {int(self._tag)}"
 
     def feed(self, piece: bytes | bytearray) -> None:
         """As :class:`Stream`."""

@@ -15,6 +15,7 @@ from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.completeness import incomplete_note
 
+from darwinn_testbench.chip.scratch_hints import sent_too_early
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.result import PYTHON_ONLY
@@ -172,6 +173,10 @@ def _executable_row(index: int, executable: Executable, model: int | None) -> Ex
     hints = executable.dma_hints
     exchanged = [layer_figures("input", layer) for layer in executable.input_layers]
     exchanged += [layer_figures("output", layer) for layer in executable.output_layers]
+    told = _statistics(chunks)
+    early = sent_too_early(executable)
+    if early is not None:
+        told["message"] = "; ".join(filter(None, (told["message"], str(early))))
     return ExecutableRow(
         name=executable.name,
         index=index,
@@ -189,7 +194,7 @@ def _executable_row(index: int, executable: Executable, model: int | None) -> Ex
         estimated_cycles=executable.estimated_cycles_64bit or executable.estimated_cycles or None,
         layers=tuple(exchanged),
         executable=executable,
-        **_statistics(chunks),
+        **told,
     )
 
 

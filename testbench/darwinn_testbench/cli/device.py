@@ -20,10 +20,12 @@ from darwinn_sim.usb.descriptors import Mode, Speed
 from darwinn_sim.usb.function import UsbFunction, Watcher
 from rich.console import RenderableType
 
+from darwinn_testbench.chip.scratch_hints import warnings_of
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.progress import say_compiling
 from darwinn_testbench.cli.terminal import Exit, print_line
 from darwinn_testbench.device.answers import Answers
+from darwinn_testbench.device.clock import Clock
 from darwinn_testbench.device.pcie import attach as pcie_attach
 from darwinn_testbench.device.pcie import events as pcie_events
 from darwinn_testbench.device.pcie import messages as pcie_messages
@@ -136,6 +138,16 @@ Chips = Annotated[
         help="With --usb or --pcie: attach N chips, each with its own state, memory and times.",
     ),
 ]
+ClockOption = Annotated[
+    Clock | None,
+    typer.Option(
+        "--clock",
+        metavar="chip|wall",
+        help="With --usb: what time-outs of transfers count. chip: the time in which the "
+        "simulation does not compute; wall: all of it.",
+        show_default="chip",
+    ),
+]
 UsbIp = Annotated[
     bool,
     typer.Option(
@@ -163,6 +175,7 @@ _TAKEN_BY: Mapping[str, tuple[tuple[str, ...], str]] = {
         "--booted and --speed are for --usb and --usbip; a recorded session says both",
     ),
     "--chips": (("--usb", "--pcie"), "--chips is for --usb and --pcie; others have one chip"),
+    "--clock": (("--usb",), "--clock is for --usb, where this project is the program's libusb"),
     "--json": (("--replay",), "--json is for --replay"),
     "--port": (("--usbip",), "--port is for --usbip"),
     "--record": (("--usb", "--pcie", "--usbip"), "the session is recorded already"),
@@ -193,6 +206,7 @@ def command(
     booted: Booted = False,
     timed: TimedOption = False,
     chips: Chips = 1,
+    clock: ClockOption = None,
     port: Port = None,
     json: settings.Json = False,
 ) -> None:
@@ -215,6 +229,7 @@ def command(
     given = {
         "--booted or --speed": booted or speed is not None,
         "--chips": chips > 1,
+        "--clock": clock is not None,
         "--json": json,
         "--port": port is not None,
         "--record": record is not None,
@@ -230,7 +245,8 @@ def command(
     if way != "--usbip" and not command:
         raise InputError(f"{way} needs a command: darwinn device {way} -- COMMAND")
     cable = {CableSpeed.HIGH: Speed.HIGH, CableSpeed.SUPER: Speed.SUPER}[speed or CableSpeed.SUPER]
-    attachment = _Attachment(_Wanted(record, log, cable, booted or usbip, timed), chips)
+    wanted = _Wanted(record, log, cable, booted or usbip, timed, clock or Clock.CHIP)
+    attachment = _Attachment(wanted, chips)
     with announced(say_compiling):
         if usbip:
             raise Exit(attachment.by_usbip(port or USUAL_PORT))
@@ -275,6 +291,7 @@ class _Wanted:
     speed: Speed
     booted: bool
     timed: bool
+    clock: Clock
 
 
 class _Attachment:
@@ -290,10 +307,12 @@ class _Attachment:
 
         # What is missing is said before anything is compiled.
         stand_in()
+        for text in (text for word in command for text in warnings_of(Path(word))):
+            _say(text)
         chips = [_Chip(self._wanted, *self._place("usb", number)) for number in self._chips]
         with ExitStack() as stack:
             functions = [stack.enter_context(chip.plugged_in()) for chip in chips]
-            status = run_command(functions, command)
+            status = run_command(functions, command, self._wanted.clock)
             for chip in chips:
                 chip.status = status
         for chip in chips:

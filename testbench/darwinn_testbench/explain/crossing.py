@@ -16,6 +16,7 @@ from darwinn_sim.timing import HostLink, TimedTransfer
 
 from darwinn_testbench.chip.cycles import CyclesRow, time_executable
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
+from darwinn_testbench.chip.scratch_hints import sent_too_early
 from darwinn_testbench.explain.graph import Graph, Node
 from darwinn_testbench.report.result import PYTHON_ONLY
 
@@ -46,7 +47,8 @@ class Piece:
     ``cached`` are bytes of parameters that stay on the chip, ``streamed`` those that come again at
     each inference. ``milliseconds`` are those of an inference of the event model, the host's fixed
     cost included; None where nothing was compiled, or where it cannot be timed for the reason in
-    ``message``. ``fixed_milliseconds`` are the host's cost of a request.
+    ``message``, which also says if a host that goes by DMA hints would go wrong.
+    ``fixed_milliseconds`` are the host's cost of a request.
     """
 
     number: int
@@ -103,7 +105,7 @@ def compiled_piece(
         _crossings(number, sizes, link),
         None if timed is None else row.milliseconds,
         1e3 * link.fixed_seconds.value if link else 0.0,
-        row.message,
+        "; ".join(filter(None, (row.message, str(sent_too_early(executable) or "")))),
         row,
     )
 

@@ -12,6 +12,7 @@ import pytest
 from darwinn_sim.device.turns import Turns
 from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb import function as usb
+from darwinn_sim.usb import messages
 from darwinn_sim.usb.descriptors import EVENTS, OUTPUTS, Mode, Speed
 from darwinn_sim.usb.endpoints import Status, Transfer
 from darwinn_sim.usb.errors import ProtocolFault, Stall
@@ -160,7 +161,10 @@ def test_a_stream_is_fed_when_something_has_arrived() -> None:
     fed: list[bytes] = []
 
     class Noting:
-        held = 0
+        held = room = 0
+
+        def where(self) -> str:
+            return ""
 
         def feed(self, piece: bytes | bytearray) -> None:
             fed.append(bytes(piece))
@@ -218,7 +222,7 @@ def test_descriptors_are_announced_to_hosts_that_ask() -> None:
 
 
 def test_a_host_that_sends_ahead_waits_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usb, "HELD_BYTES", 1000)
+    monkeypatch.setattr(messages, "HELD_BYTES", 1000)
     function = application()
     first = send(function, message(1, bytes(3000)))
     settle(function)
@@ -231,6 +235,48 @@ def test_a_host_that_sends_ahead_waits_in_the_end(monkeypatch: pytest.MonkeyPatc
     late = send(function, message(0, bytes((1, 200) * 15)) + message(1, bytes(2950)))
     settle(function)
     assert late.status is Status.COMPLETED
+
+
+def test_what_nothing_takes_is_said_once_until_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "HELD_BYTES", 1000)
+    said: list[str] = []
+    function = application()
+    function.watchers = (Saying(said),)
+    settle(function)
+    # A chip that has bytes to come says nothing; nor does one that has room.
+    send(function, PROGRAM + message(1, bytes(900)))
+    function.look()
+    settle(function)
+    function.look()
+    assert said == []
+    waiting = send(function, message(2, bytes(900)))
+    settle(function)
+    function.look()
+    assert said == []
+    monkeypatch.setattr(usb, "STUCK_SECONDS", 0.0)
+    for _ in range(2):
+        function.look()
+    assert function.cancel(waiting)
+    assert said == [
+        "endpoint 1 is full: no descriptor asks for 1,000 bytes of message 2 after an instruction "
+        "chunk (900 bytes of tag 2)"
+    ]
+    function.reset()
+    write(function, RUN, 1)
+    cancelled = send(function, message(1, bytes(3000)))
+    settle(function)
+    assert function.cancel(cancelled)
+    assert len(said) == 2
+
+
+class Saying(usb.Watcher):
+    """Keeps what nothing takes."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.said = said
+
+    def untaken(self, reason: str) -> None:
+        self.said.append(reason)
 
 
 def test_a_host_that_does_not_read_makes_the_chip_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +395,7 @@ def test_an_endpoint_for_each_kind_of_data() -> None:
 
 
 def test_endpoints_are_bounded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usb, "HELD_BYTES", 1000)
+    monkeypatch.setattr(messages, "HELD_BYTES", 1000)
     function = application()
     write(function, usb.MULTI_ENDPOINT, 1)
     ahead = send(function, bytes(3000), 3)
@@ -369,7 +415,7 @@ def test_credits_that_the_host_counts_are_refused_by_name() -> None:
 
 
 def test_tiny_chunks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usb, "HELD_BYTES", 10_000)
+    monkeypatch.setattr(messages, "HELD_CHUNK_BYTES", 10_000)
     function = application()
     write(function, RUN, 0)
     sent = 0

@@ -48,6 +48,14 @@ class Faults(Watcher):
         self.count += 1
         self._write(f"fault: {one_line(error)}")
 
+    def untaken(self, reason: str) -> None:
+        """As :class:`Watcher`."""
+        self._write(
+            f"nothing takes a transfer of the program: {reason}. The chip waits as well, so the "
+            "program's time-out follows; `darwinn inspect MODEL` names a DMA hint that sends too "
+            "much (darwinn docs field-failure)"
+        )
+
 
 class Log(Watcher):
     """Writes a line for each thing that passes."""

@@ -34,6 +34,7 @@ class Operation(Numbered):
     OUT = 6, "where: address and endpoint; payload: data"
     IN = 7, "where: address and endpoint; room: bytes"
     CANCEL = 8, "where: the number of the message to cancel"
+    EXPIRE = 10, "where: the number of a message to cancel if its time is over; room: milliseconds"
     CHANGED = 9, "from the chip's process alone: another device is plugged in"
 
 

@@ -25,6 +25,7 @@ from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import UsbFunction, Watcher
 from darwinn_sim.usb.requests import TO_HOST, Setup
 
+from darwinn_testbench.device.clock import Clock, seconds_of
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.log import Faults
 from darwinn_testbench.device.usb.port import BUS, PORT
@@ -65,6 +66,7 @@ def pyusb_backend(
     speed: Speed = Speed.SUPER,
     boot: bool = True,
     watchers: tuple[Watcher, ...] = (),
+    clock: Clock = Clock.CHIP,
 ) -> Backend:
     """A backend for ``usb.core.find(backend=...)`` at whose port a simulated chip is plugged in.
 
@@ -75,6 +77,7 @@ def pyusb_backend(
         speed: of the cable.
         boot: the chip waits for firmware, as after power-up; False: it has some.
         watchers: see what passes on the cable, for example a recorder.
+        clock: what time-outs count: ``CHIP`` stands still while the simulation computes.
 
     Raises:
         Unavailable: PyUSB is not installed.
@@ -86,7 +89,7 @@ def pyusb_backend(
     stack = ExitStack()
     watchers = (Faults(_say), *watchers)
     function = stack.enter_context(attached(speed=speed, boot=boot, watchers=watchers))
-    return Backend(function, stack)
+    return Backend(function, stack, clock)
 
 
 def _say(text: str) -> None:
@@ -122,9 +125,10 @@ class Backend:
     Arguments and results are PyUSB's own; ``function`` is the device at the other end.
     """
 
-    def __init__(self, function: UsbFunction, stack: ExitStack) -> None:
+    def __init__(self, function: UsbFunction, stack: ExitStack, clock: Clock = Clock.CHIP) -> None:
         self.function = function
         self._stack = stack
+        self._clock = seconds_of(clock, function)
         self._claims: dict[int, _Handle] = {}
         self._is_unplugged = False
 
@@ -334,7 +338,7 @@ class Backend:
         try:
             # It may have been unplugged since it was seen.
             self._present(handle.device)
-            ended.wait(timeout / 1000 if timeout else None)
+            self._await(ended, timeout / 1000 if timeout else None)
         finally:
             # Also where this thread is interrupted: nothing may take bytes of the next transfer.
             self.function.cancel(transfer)
@@ -342,6 +346,14 @@ class Backend:
         if transfer.status in _ERROR_OF_STATUS and not moved_in_time:
             _fail(_ERROR_OF_STATUS[transfer.status])
         return transfer
+
+    def _await(self, ended: threading.Event, seconds: float | None) -> None:
+        """Wait for the end of a transfer, as long as it may take by the clock of time-outs."""
+        end = None if seconds is None else self._clock() + seconds
+        while end is not None and not ended.wait(max(0.0, end - self._clock())):
+            if self._clock() >= end:
+                return
+        ended.wait()
 
 
 def _named(names: str, values: tuple[int, ...], extra: bytes) -> SimpleNamespace:

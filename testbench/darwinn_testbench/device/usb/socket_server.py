@@ -25,6 +25,7 @@ from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import MAX_ADDRESS, UsbFunction
 from darwinn_sim.usb.requests import Setup
 
+from darwinn_testbench.device.clock import Clock, seconds_of
 from darwinn_testbench.device.sockets import is_of_this_user
 from darwinn_testbench.device.usb.handover import Handover
 from darwinn_testbench.device.usb.messages import (
@@ -60,10 +61,11 @@ _ERROR_OF_STATUS = {
 
 
 class Plugged:
-    """A device at a port of the bus."""
+    """A device at a port of the bus; ``clock`` is that of time-outs."""
 
-    def __init__(self, function: UsbFunction, port: int) -> None:
+    def __init__(self, function: UsbFunction, port: int, clock: Clock) -> None:
         self.function, self.port = function, port
+        self.clock = seconds_of(clock, function)
         self.handover = Handover(function)
         self.user: Connection | None = None
         """Whose device it is now."""
@@ -76,10 +78,13 @@ class SocketServer:
 
     Args:
         functions: the devices, in the order of their ports. They get addresses of one bus.
+        clock: what time-outs of transfers count.
     """
 
-    def __init__(self, *functions: UsbFunction) -> None:
-        self.plugged = [Plugged(each, PORT + number) for number, each in enumerate(functions)]
+    def __init__(self, *functions: UsbFunction, clock: Clock = Clock.CHIP) -> None:
+        self.plugged = [
+            Plugged(each, PORT + number, clock) for number, each in enumerate(functions)
+        ]
         self._listener = socket.socket(socket.AF_UNIX)
         self._connections: set[Connection] = set()
         self._threads = ThreadPoolExecutor(MAX_CONNECTIONS, "darwinn-client")
@@ -172,7 +177,7 @@ class Use:
         """Handles, by the address that the device had when they were opened."""
         self.has_opened = False
         """At some time."""
-        self.transfers = UnderWay(plugged.function)
+        self.transfers = UnderWay(plugged.function, plugged.clock)
 
 
 class Connection:
@@ -410,6 +415,19 @@ class Connection:
         data = transfer.data
         self.reply(Operation.IN, number, _error_of(transfer), len(data), data)
 
+    def _expire(self, number: int, where: int, room: int, payload: bytes) -> None:
+        """End a transfer when it is as old as the client has let it become, by its clock."""
+        for use in self._uses:
+            age = use.transfers.age(where)
+            if age is None:
+                continue
+            left = room / 1000 - age
+            if left <= 0:
+                use.transfers.cancel(where)
+            else:
+                again = partial(self._expire, number, where, room, payload)
+                self._loop.call_soon_threadsafe(self._loop.call_later, left, again)
+
     def _cancel(self, number: int, where: int, room: int, payload: bytes) -> None:
         for use in self._uses:
             use.transfers.cancel(where)
@@ -429,4 +447,5 @@ _HANDLERS: Mapping[int, Callable[[Connection, int, int, int, bytes], None]] = {
     Operation.OUT: Connection._out,
     Operation.IN: Connection._in,
     Operation.CANCEL: Connection._cancel,
+    Operation.EXPIRE: Connection._expire,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from darwinn_sim.usb.endpoints import Transfer
@@ -23,10 +24,16 @@ class UnderWay:
     """Submits transfers to a function, and knows them until they end.
 
     One thread submits and cancels; transfers end in any.
+
+    Args:
+        function: the device.
+        clock: by which they age, in seconds.
     """
 
-    def __init__(self, function: UsbFunction) -> None:
+    def __init__(self, function: UsbFunction, clock: Callable[[], float] = time.monotonic) -> None:
         self._function = function
+        self._clock = clock
+        self._begun: dict[int, float] = {}
         self._lock = threading.Lock()
         self._transfers: dict[int, Transfer] = {}
         self._bytes = 0
@@ -48,13 +55,14 @@ class UnderWay:
     def _submit(self, number: int, transfer: Transfer) -> None:
         with self._lock:
             self._transfers[number] = transfer
+            self._begun[number] = self._clock()
             self._bytes += _room_of(transfer)
         self._function.submit(transfer)
 
     def _ending(self, number: int, ended: Ended) -> Callable[[Transfer], None]:
         def done(transfer: Transfer) -> None:
             with self._lock:
-                del self._transfers[number]
+                del self._transfers[number], self._begun[number]
                 self._bytes -= _room_of(transfer)
             ended(number, transfer)
 
@@ -65,6 +73,12 @@ class UnderWay:
         with self._lock:
             transfer = self._transfers.get(number)
         return transfer is not None and self._function.cancel(transfer)
+
+    def age(self, number: int) -> float | None:
+        """Seconds since a transfer began; None if it has ended."""
+        with self._lock:
+            begun = self._begun.get(number)
+        return None if begun is None else self._clock() - begun
 
     def cancel_all(self) -> None:
         """End all of them."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from darwinn_sim.usb.function import UsbFunction
 
 from darwinn_testbench.device import native, wire
+from darwinn_testbench.device.clock import Clock
 from darwinn_testbench.device.command import found_first, status_of
 from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.device.usb import messages
@@ -45,31 +46,45 @@ def environment(libraries: Path, socket: Path) -> Mapping[str, str]:
     return {**found_first(LD_LIBRARY_PATH=libraries), messages.SOCKET_VARIABLE: str(socket)}
 
 
-def run_command(functions: Sequence[UsbFunction], command: Sequence[str]) -> int:
+def run_command(
+    functions: Sequence[UsbFunction], command: Sequence[str], clock: Clock = Clock.CHIP
+) -> int:
     """Run ``command`` with devices plugged in; its exit status, as a shell tells it.
 
     Args:
         functions: the devices, ``MAX_DEVICES`` of ``messages`` at most.
         command: its words.
+        clock: what time-outs of its transfers count.
 
     Raises:
         InputError: the stand-in cannot be built, or there is no such command.
     """
     libraries = stand_in()
     with private_folder() as folder:
-        return asyncio.run(_run(functions, command, libraries, folder / _SOCKET_NAME))
+        return asyncio.run(_run(functions, command, clock, libraries, folder / _SOCKET_NAME))
 
 
 async def _run(
-    functions: Sequence[UsbFunction], command: Sequence[str], libraries: Path, path: Path
+    functions: Sequence[UsbFunction],
+    command: Sequence[str],
+    clock: Clock,
+    libraries: Path,
+    path: Path,
 ) -> int:
-    server = SocketServer(*functions)
+    server = SocketServer(*functions, clock=clock)
     server.listen(path)
     try:
         return await status_of(
             command,
             environment(libraries, path),
-            lambda: any(function.fault is not None for function in functions),
+            lambda: _has_failed(functions),
         )
     finally:
         await server.close()
+
+
+def _has_failed(functions: Sequence[UsbFunction]) -> bool:
+    """Whether a chip can do no more; what a program waits for in vain is said."""
+    for function in functions:
+        function.look()
+    return any(function.fault is not None for function in functions)

@@ -7,6 +7,7 @@ import errno
 import signal
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -21,8 +22,9 @@ import usb.util
 from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb.descriptors import Mode
 from darwinn_sim.usb.function import UsbFunction
+from darwinn_testbench.device.clock import Clock
 from darwinn_testbench.device.usb.pyusb import Backend
-from echo_chip import RUN, echo
+from echo_chip import RUN, echo, slow_echo
 
 SECONDS = 20
 PROGRAM = struct.pack("<II", 6, 0) + bytes((1, 5, 3, 5, 4, 0)) + struct.pack("<II", 5, 1)
@@ -51,6 +53,28 @@ def opened(backend: Backend) -> Any:
 def echoed(device: Any, text: bytes) -> bytes:
     device.write(1, PROGRAM + text)
     return bytes(device.read(0x81, 64, 1000 * SECONDS))
+
+
+@pytest.mark.parametrize("clock", Clock)
+def test_time_outs_count_the_time_of_their_clock(clock: Clock) -> None:
+    """The chip computes for a second, of which the clock of the chip knows nothing."""
+    function = UsbFunction(slow_echo, mode=Mode.APPLICATION)
+    stack = ExitStack()
+    stack.enter_context(Worker(function))
+    with Backend(function, stack, clock) as backend:
+        device = opened(backend)
+        device.write(1, PROGRAM + b"right")
+        if clock is Clock.CHIP:
+            assert bytes(device.read(0x81, 64, 300)) == b"right"
+        else:
+            with pytest.raises(usb.core.USBTimeoutError):
+                device.read(0x81, 64, 300)
+        # Where nothing is computed, both clocks go on.
+        begin = time.monotonic()
+        with suppress(usb.core.USBTimeoutError):
+            device.read(0x82, 64, 300)
+            device.read(0x82, 64, 300)
+        assert time.monotonic() - begin >= 0.3
 
 
 @pytest.mark.usefixtures("signals_not_ignored")

@@ -489,7 +489,7 @@ def test_a_device_goes_on_when_the_recording_does_not() -> None:
     ):
         function = UsbFunction(echo, mode=Mode.APPLICATION, watchers=(Recorder(file.write),))
         for _ in range(2):
-            function.submit(Transfer(1, done.append, data=os.urandom(1 << 20)))
+            function.submit(Transfer(1, done.append, data=os.urandom(1 << 15)))
     assert [each.status for each in done] == 2 * [Status.COMPLETED]
 
 

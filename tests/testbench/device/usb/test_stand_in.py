@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ import libusb_scenarios
 import pytest
 from darwinn_sim.device.worker import Worker
 from darwinn_sim.usb.descriptors import Mode, Speed
-from darwinn_sim.usb.function import UsbFunction
+from darwinn_sim.usb.function import UsbFunction, Watcher
+from darwinn_sim.usb.messages import HELD_BYTES
+from darwinn_testbench.device.clock import Clock
 from darwinn_testbench.device.sockets import private_folder
 from darwinn_testbench.device.usb import wrapped
 from darwinn_testbench.device.usb.log import Faults
-from echo_chip import echo
+from echo_chip import echo, slow_echo
+from libusb_client import COMPLETED, TIMED_OUT
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
@@ -60,15 +64,19 @@ def scenario(tmp_path: Path) -> Scenario:
         mode: Mode = Mode.APPLICATION,
         speed: Speed = Speed.SUPER,
         chips: int = 1,
+        make: Any = echo,
+        clock: Clock = Clock.CHIP,
+        watchers: tuple[Watcher, ...] = (),
     ) -> Any:
         result = tmp_path / "result"
         script = libusb_scenarios.__file__
-        functions = [UsbFunction(echo, mode=mode, speed=speed) for _ in range(chips)]
+        new = partial(UsbFunction, make, speed=speed, mode=mode, watchers=watchers)
+        functions = [new() for _ in range(chips)]
         with ExitStack() as stack:
             for function in functions:
                 stack.enter_context(Worker(function))
             command = [sys.executable, script, name, str(result), *arguments]
-            assert wrapped.run_command(functions, command) == 0
+            assert wrapped.run_command(functions, command, clock) == 0
         return json.loads(result.read_text())
 
     return run
@@ -95,6 +103,32 @@ def test_one_of_several_devices_can_become_another_one(scenario: Scenario) -> No
         "now": [list(libusb_client.BOOT), list(libusb_client.APPLICATION)],
         "echo": "right",
     }
+
+
+@pytest.mark.parametrize(
+    ("clock", "read"),
+    [(Clock.CHIP, ["LIBUSB_SUCCESS", "right"]), (Clock.WALL, ["LIBUSB_ERROR_TIMEOUT", ""])],
+)
+def test_time_outs_count_the_time_of_their_clock(
+    scenario: Scenario, clock: Clock, read: list[str]
+) -> None:
+    """The chip computes for a second: a program that waits for less has its answer by its clock."""
+    found = scenario("slow_chip", make=slow_echo, clock=clock)
+    assert found["called"] == read
+    assert found["ended"] == (COMPLETED if clock is Clock.CHIP else TIMED_OUT)
+    # Where nothing is computed, both clocks go on.
+    assert 0.2 <= found["idle"] < 10
+
+
+def test_what_nothing_takes_is_said(scenario: Scenario) -> None:
+    """A transfer of more than the chip asks for and can hold times out, and a line says why."""
+    said: list[str] = []
+    found = scenario("too_much", watchers=(Faults(said.append),))
+    assert found["status"] == "LIBUSB_ERROR_TIMEOUT"
+    assert HELD_BYTES <= found["moved"] < 102_400
+    (line,) = said
+    assert "endpoint 1 is full: no descriptor asks for 65,536 bytes" in line
+    assert "message 1 after an instruction chunk (102,405 bytes of tag 1)" in line
 
 
 def test_every_function_is_exported() -> None:

@@ -134,8 +134,8 @@ static int milliseconds_to(const struct timespec *deadline) {
     return left > 3600000 ? 3600000 : (int)left;
 }
 
-/* Cancel the transfers whose time is over; milliseconds to the next one, -1 if there is none. */
-static int expire(void) {
+/* End the transfers whose time is over; milliseconds to the next one, -1 if there is none. */
+static int expire_all(void) {
     int next = -1;
     pthread_mutex_lock(&big);
     for (struct pending *at = waiting; at;) {
@@ -148,10 +148,10 @@ static int expire(void) {
             if (next < 0 || left < next) next = left;
             at = at->next;
         } else {
-            struct pending over = {.number = at->number};
+            struct pending over = {.number = at->number, .milliseconds = at->milliseconds};
             at->timed_out = true;
             pthread_mutex_unlock(&big);
-            cancel(&over);
+            expire(&over);
             pthread_mutex_lock(&big);
             at = waiting;
         }
@@ -189,7 +189,7 @@ static void *pump(void *nothing) {
     while (state == CONNECTED) {
         struct pollfd ready[2] = {{channel, POLLIN, 0}, {kick, POLLIN, 0}};
         pthread_mutex_unlock(&big);
-        int milliseconds = expire();
+        int milliseconds = expire_all();
         pthread_mutex_lock(&big);
         if (!reading && is_for_pump()) {
             read_within(ready, 2, milliseconds);
@@ -329,7 +329,7 @@ void finish(struct pending *pending) {
         if (is_limited && !pending->done && !milliseconds_to(&pending->deadline)) {
             pending->timed_out = true;
             pthread_mutex_unlock(&big);
-            cancel(pending);
+            expire(pending);
             pthread_mutex_lock(&big);
         }
     }
@@ -349,10 +349,17 @@ int call(enum operation operation, uint32_t where, void *into, size_t room, size
 void limit(struct pending *pending, unsigned int milliseconds) {
     struct timeval time = {milliseconds / 1000, milliseconds % 1000 * 1000};
     pending->deadline = (struct timespec){0, 0};
+    pending->milliseconds = milliseconds;
     if (milliseconds) time_after(&pending->deadline, &time);
 }
 
-/* The reply comes all the same: it says whether it was in time. */
+/* The time is over by this process' clock; that of the chip decides. The reply comes all the same:
+ * it says whether it was in time. */
+void expire(const struct pending *pending) {
+    start(NULL, OPERATION_EXPIRE, pending->number, pending->milliseconds, NULL, 0, NULL, 0);
+}
+
+/* The reply comes all the same. */
 void cancel(const struct pending *pending) {
     start(NULL, OPERATION_CANCEL, pending->number, 0, NULL, 0, NULL, 0);
 }

@@ -26,6 +26,7 @@ struct pending {
     size_t room;
     bool done, timed_out;
     struct timespec deadline; /* none if it is 0 */
+    unsigned int milliseconds; /* until then */
     int status;
     size_t moved, came;
 };
@@ -89,6 +90,7 @@ int start(struct pending *pending, enum operation operation, uint32_t where, uin
 void finish(struct pending *pending);
 int call(enum operation operation, uint32_t where, void *into, size_t room, size_t *came);
 void cancel(const struct pending *pending);
+void expire(const struct pending *pending);
 void kick_pump(void);
 void limit(struct pending *pending, unsigned int milliseconds);
 
