@@ -268,7 +268,7 @@ def _summary(chip: timing.ChipDescription, host: timing.HostLink | None) -> str:
     clocked = host.clocked(chip) if host else chip
     return (
         f"cycle-approximate, {chip.name} at {rate_of(clocked)}, {link}; "
-        "docs/timing.md says how far to trust it"
+        "darwinn docs timing says how far to trust it"
     )
 
 

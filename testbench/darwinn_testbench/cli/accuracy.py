@@ -43,8 +43,8 @@ PointsFiles = Annotated[
     list[str] | None,
     option(
         "--points FILE",
-        "TOML file of latencies that you measured (docs/timing.md), instead of the published "
-        f"ones. Repeat it for several; {PUBLISHED} stands for the published ones.",
+        "TOML file of latencies that you measured (`darwinn docs timing`), instead of the "
+        f"published ones. Repeat it for several; {PUBLISHED} stands for the published ones.",
     ),
 ]
 AtMost = Annotated[
@@ -127,7 +127,7 @@ def _folder(models: Path | None, names: list[str]) -> Path | None:
 def _next_step(report: Report[AccuracyRow], document: Path | None) -> str:
     if document is not None and report.verdict is not Verdict.PASS:
         return f"{document} is not written: it needs every point"
-    return "docs/timing.md says what the model holds and what it lacks"
+    return "darwinn docs timing says what the model holds and what it lacks"
 
 
 def _body(report: Report[AccuracyRow]) -> Sequence[RenderableType]:

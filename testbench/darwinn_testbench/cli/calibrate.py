@@ -52,7 +52,7 @@ Base = Annotated[
     option(
         "--base NAME",
         "Kind of host, whose description holds where the times say nothing: a host link or a TOML "
-        "file (docs/timing.md).",
+        "file (`darwinn docs timing`).",
     ),
 ]
 Output = Annotated[

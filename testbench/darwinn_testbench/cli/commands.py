@@ -77,6 +77,7 @@ SUMMARIES: Mapping[str, str] = {
         "Attach the simulated chip as a device for other programs, or replay a recorded session."
     ),
     "harness": ("Test a DMA engine of your own on the harness, or take the RTL to other tools."),
+    "docs": "Show a page of the manual, or list all of them.",
     "warm-up": "Compile the model of the chip for this processor, before it is needed.",
     "sample": (
         "Write three small networks, before compilation and compiled, to try the commands on."
@@ -84,7 +85,7 @@ SUMMARIES: Mapping[str, str] = {
 }
 """Name of each command, which its module has too (`-` is `_`), and the first line of its help."""
 
-_READ_NO_FILE = frozenset({"accuracy", "delegate", "harness", "sample", "warm-up"})
+_READ_NO_FILE = frozenset({"accuracy", "delegate", "docs", "harness", "sample", "warm-up"})
 """Commands that read nothing of strangers: they need no limits."""
 
 _RUN_PROGRAMS = frozenset({"delegate", "device"})
@@ -96,7 +97,7 @@ _BY_PROJECT = "DEFAULT_MAP"
 MARKUP: Any = "markdown"
 """How help texts are written."""
 
-_WITHOUT_TABLE = frozenset({"delegate", "device", "disasm", "report", "view"})
+_WITHOUT_TABLE = frozenset({"delegate", "device", "disasm", "docs", "report", "view"})
 """Commands whose result is no table of rows."""
 
 

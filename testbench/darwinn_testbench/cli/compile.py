@@ -143,8 +143,8 @@ def command(
 
     MODEL.tflite, quantised to 8 bits, becomes MODEL_edgetpu.tflite and MODEL_edgetpu.log. The
     result is judged by the whole verdict of `verify`; if that fails nothing is written. Operators
-    that are not compiled stay on the CPU with the reason. docs/compiler.md says what is compiled.
-    Several models share the memory for parameters on one chip, the first has it first.
+    that are not compiled stay on the CPU with the reason. `darwinn docs compiler` says what is
+    compiled. Several models share the memory for parameters on one chip, the first has it first.
     """
     del search_delegate, delegate_search_step
     wanted = CompileOptions(

@@ -61,7 +61,7 @@ def command(command: Command = None, chips: Chips = None) -> None:
     which ends with the application. With COMMAND, this runs COMMAND unchanged, with the library in
     place of the vendor's, and returns its exit status.
 
-    docs/device.md says what applications can expect.
+    `darwinn docs device` says what applications can expect.
     """
     path = library()
     if not command:

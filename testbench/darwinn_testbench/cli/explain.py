@@ -149,8 +149,8 @@ def command(
     """Say for each operator whether it runs on the chip or the CPU, why, and how to change that.
 
     Without COMPILED, everything is predicted from the conditions that the vendor documents.
-    docs/explain.md lists these conditions, and says how often they are right. With COMPILED, the
-    places are those of the compiled file, and the conditions give the reasons.
+    `darwinn docs explain` lists these conditions, and says how often they are right. With COMPILED,
+    the places are those of the compiled file, and the conditions give the reasons.
 
     The output also lists the transfers between CPU and chip at each inference, with their time on
     the host link, and the parameters that stay on the chip.
@@ -229,7 +229,7 @@ def _prediction(report: Report[ExplainRow]) -> list[RenderableType]:
         return []
     same, of = agreement["same"], agreement["of"]
     said = f"{same} of {counted(of, 'operator')} are where the conditions place them"
-    return [wrapped(f"{said} (docs/explain.md)"), ""]
+    return [wrapped(f"{said} (darwinn docs explain)"), ""]
 
 
 def _changes(report: Report[ExplainRow]) -> list[RenderableType]:

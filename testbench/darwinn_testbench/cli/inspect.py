@@ -116,7 +116,7 @@ def _show_coverage(files: Sequence[str], *, as_json: bool) -> NoReturn:
         file=" ".join(files),
         as_json=as_json,
         body=_coverage_body,
-        next_step="docs/isa.md says what each field means, and how well that is known",
+        next_step="darwinn docs isa says what each field means, and how well that is known",
     )
 
 

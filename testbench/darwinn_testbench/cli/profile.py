@@ -125,10 +125,10 @@ def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = F
     A summary comes first: time, inferences a second, what takes the most of it, memories of the
     chip, bytes over the host link.
 
-    The times come from a cycle-approximate model (docs/timing.md), for the clock and the host link
-    that the command prints. Rows without a number are the time in which no layer is executed, so
-    the rows cover the whole inference. Layers can overlap; then the shares of all rows add up to
-    more than 100 %.
+    The times come from a cycle-approximate model (`darwinn docs timing`), for the clock and the
+    host link that the command prints. Rows without a number are the time in which no layer is
+    executed, so the rows cover the whole inference. Layers can overlap; then the shares of all rows
+    add up to more than 100 %.
 
     For an ExecuTorch, IREE or BEF program, the command measures the operators in seconds on this
     computer's CPU. --engine original measures the original runtime.
@@ -175,7 +175,7 @@ def command(file: options.AnyFile, asked: Wanted[Asked], json: settings.Json = F
         from darwinn_testbench.profile.model_explorer import write_files
 
         written = write_files(request.model_explorer, report)
-        print_line(f"{', '.join(map(str, written))}: for Model Explorer (docs/cli-time.md)")
+        print_line(f"{', '.join(map(str, written))}: for Model Explorer (darwinn docs cli-time)")
     if timeline is not None and str(timeline) != "-":
         print_line(f"{timeline}: the timeline; https://ui.perfetto.dev opens it")
     data_on_stdout = "-" in (str(timeline), str(html))

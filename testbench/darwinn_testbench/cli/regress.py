@@ -47,7 +47,7 @@ _COLUMNS: tuple[Column[Outcome], ...] = (
 )
 
 Manifest = Annotated[
-    str, argument("MANIFEST", "TOML file that lists the cases (docs/ci.md has every key).")
+    str, argument("MANIFEST", "TOML file that lists the cases (`darwinn docs ci` has every key).")
 ]
 
 

@@ -39,7 +39,7 @@ def command(directory: Directory, seed: Seed = 0, json: settings.Json = False) -
     instructions, parameters and DMA hints. Before compilation each is a .tflite, a .pte
     (ExecuTorch) and a .bef (TFRT): three references to verify the compiled files with. The third
     network, a classifier with operators on the CPU, tells the colour of pictures, for `classify`
-    and `evaluate`. docs/sample.md explains how the programs work.
+    and `evaluate`. `darwinn docs sample` explains how the programs work.
     """
     report = sample(directory, seed=seed)
     row = next(row for row in report.rows if row.reference)

@@ -501,7 +501,7 @@ def _explained(row: OutputRow, network: Network) -> OutputRow:
     return replace(
         row,
         message="differs from LiteRT by construction: the compiler quantises the sums of an LSTM's "
-        "gates to 8 bits (docs/comparison.md)",
+        "gates to 8 bits (darwinn docs comparison)",
     )
 
 

@@ -366,5 +366,5 @@ def _message(
         text += f"; {counted(len(unknown), 'operator')} of the compiled file found no counterpart"
     notes = [piece.message for piece in found if piece.message]
     if basis == PREDICTED:
-        notes.append("predicted from the conditions of docs/explain.md, nothing is compiled")
+        notes.append("predicted from the conditions of `darwinn docs explain`, nothing is compiled")
     return "; ".join([text, *notes])

@@ -93,7 +93,7 @@ def _assumptions(verified: Report[OutputRow]) -> list[Section]:
     found = [(each.text,) for each in verified.assumptions]
     if not found:
         return []
-    text = "No known program holds these values: what they do is assumed (docs/isa.md)."
+    text = "No known program holds these values: what they do is assumed (darwinn docs isa)."
     return [Section("Assumptions", text, [Table(("value and rule",), found)])]
 
 

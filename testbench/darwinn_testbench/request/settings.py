@@ -491,5 +491,5 @@ Scheduler = Annotated[
 Fresh = Annotated[bool, Setting("--fresh", "Repeat work that is finished already.")]
 Json = Annotated[
     bool,
-    Setting("--json", "Print one JSON object (docs/cli-json.md describes it) instead of tables."),
+    Setting("--json", "Print one JSON object (`darwinn docs cli-json`) instead of tables."),
 ]

@@ -27,7 +27,8 @@ Chip = Annotated[
     str,
     Setting(
         "--chip NAME",
-        f"Chip description: {', '.join(built_in('chips'))}, or a TOML file (docs/timing.md).",
+        f"Chip description: {', '.join(built_in('chips'))}, or a TOML file (`darwinn docs "
+        "timing`).",
         scope=Scope.CHIP,
         use=Use.FILE,
         offers=tuple(built_in("chips")),

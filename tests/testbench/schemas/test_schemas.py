@@ -22,7 +22,7 @@ from darwinn_testbench.schemas.types import Schemas
 from whole_models import chained
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"
-WITHOUT = {"view", "delegate"}
+WITHOUT = {"view", "delegate", "docs"}
 """Commands that print no report."""
 
 DENSE = "dense_edgetpu.tflite"
