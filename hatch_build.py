@@ -11,8 +11,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
@@ -33,6 +34,17 @@ def _portable_tag() -> str | None:
     return None if tag is None else str(tag)
 
 
+def _terminal(stack: ExitStack) -> TextIO | None:
+    """The terminal of whoever installs, since pip shows what a build says only with ``-v``.
+
+    None where there is none: then it is said to standard error.
+    """
+    try:
+        return stack.enter_context(Path("/dev/tty").open("w"))
+    except OSError:
+        return None
+
+
 class KernelsHook(BuildHookInterface[Any]):
     """Compiles the kernels with the versions that the installation resolves to as well."""
 
@@ -46,11 +58,16 @@ class KernelsHook(BuildHookInterface[Any]):
         packages = [str(Path(self.root, name)) for name in ("formats", "sim", "testbench")]
         path = os.pathsep.join([*packages, *filter(None, [os.environ.get("PYTHONPATH")])])
         self.app.display_info("compiling the model of the chip for this version of Python")
-        subprocess.run(
-            [sys.executable, "-m", "darwinn_testbench.kernels.build", str(folder), *parts.split()],
-            env={**os.environ, "PYTHONPATH": path},
-            check=True,
-        )
+        with ExitStack() as stack:
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "darwinn_testbench.kernels.build"),
+                    *(str(folder), *parts.split()),
+                ],
+                env={**os.environ, "PYTHONPATH": path},
+                stderr=_terminal(stack),
+                check=True,
+            )
         build_data["force_include"][str(folder)] = _INSTALLED
         build_data["pure_python"] = False
         tag = _portable_tag()

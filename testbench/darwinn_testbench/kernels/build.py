@@ -11,7 +11,8 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from darwinn_sim.chips import DEFAULT, VARIABLE
@@ -20,16 +21,47 @@ from darwinn_sim.kernel.store import PORTABLE, install
 from darwinn_testbench.kernels.parts import Part
 from darwinn_testbench.kernels.warm import exercised
 
+_LINE_SECONDS = 15.0
 
-def build(target: Path, parts: Sequence[Part] = tuple(Part)) -> int:
-    """Write portable kernels of ``parts`` into ``target``; the bytes that they take."""
+
+class Told:
+    """Writes every while how many kernels are compiled, as a build says nothing for minutes."""
+
+    def __init__(
+        self, write: Callable[[str], object], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write, self._now = write, now
+        self._began = self._said = now()
+
+    def __call__(self, begun: int | None) -> None:
+        """``begun`` kernels were begun; None: none is being compiled."""
+        now = self._now()
+        if begun is not None and now - self._said >= _LINE_SECONDS:
+            self._said = now
+            self._write(f"darwinn-testbench: {begun} kernels so far, {now - self._began:.0f} s\n")
+
+
+def build(
+    target: Path,
+    parts: Sequence[Part] = tuple(Part),
+    progress: Callable[[int | None], None] = lambda begun: None,
+) -> int:
+    """Write portable kernels of ``parts`` into ``target``; the bytes that they take.
+
+    ``progress`` is called every while with the number of kernels that were begun.
+    """
     with tempfile.TemporaryDirectory(prefix="darwinn-kernels-") as cache:
         # Processes that begin now compile for that level, and store it there.
         os.environ.update(NUMBA_CPU_NAME=PORTABLE, NUMBA_CPU_FEATURES="", NUMBA_CACHE_DIR=cache)
         os.environ[VARIABLE] = DEFAULT
-        exercised(parts)
+        exercised(parts, progress=progress)
         called = {path for each in exercised(parts) for path in each.loaded}
         return sum(install(path, target) for path in sorted(called))
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 _PARTS = ", ".join(each.value for each in Part)
@@ -41,7 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("part", type=Part, nargs="*", help=f"{_PARTS}; all of them")
     given = parser.parse_args(arguments)
-    size = build(given.folder, given.part or tuple(Part))
+    print(
+        "darwinn-testbench: compiling the model of the chip, hundreds of kernels, for several "
+        "minutes of processor time",
+        file=sys.stderr,
+        flush=True,
+    )
+    size = build(given.folder, given.part or tuple(Part), Told(_write))
     print(f"{given.folder}: {size:,} bytes of kernels for {PORTABLE}", file=sys.stderr)
     return 0
 

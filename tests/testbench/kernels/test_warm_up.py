@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.kernels import Part, parts, warm, warm_up
+from darwinn_testbench.kernels.build import Told
 from darwinn_testbench.report import Report, Row, Verdict
 
 PARTS = ("function", "time")
@@ -76,6 +77,18 @@ def test_a_cache_that_cannot_be_written_is_an_error(
         return
     with pytest.raises(InputError, match=r"stored in .*: let NUMBA_CACHE_DIR or"):
         warm_up([Part.TIME])
+
+
+def test_a_build_says_every_while_how_far_it_is() -> None:
+    now = [0.0]
+    said: list[str] = []
+    told = Told(said.append, lambda: now[0])
+    for second, begun in enumerate((1, 5, None, 9)):
+        now[0] = 10.0 * second
+        told(begun)
+    now[0] = 31.0
+    told(10)
+    assert said == ["darwinn-testbench: 9 kernels so far, 30 s\n"]
 
 
 def test_an_unknown_part_is_a_usage_error() -> None:
