@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -159,6 +160,32 @@ def test_an_application_has_the_chips_that_it_is_given(capfd: pytest.CaptureFixt
     assert "darwinn: option device: there is no chip 2, only 0 to 1;" in capfd.readouterr().out
     assert run_command_line(["delegate", "--chips", "2"]) == 2
     assert "set DARWINN_CHIPS=2 where the application runs" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="refused on other machines")
+def test_a_program_with_the_c_plus_plus_interface_is_answered(
+    library: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It was linked with the library; what cannot be served is refused by name."""
+    program = tmp_path / "client"
+    source = Path(delegate_client.__file__).parent / "manager_client.cpp"
+    words = ["g++", "-std=c++17", str(source), library, "-o", str(program)]
+    subprocess.run(words, check=True, timeout=120)
+    assert run_command_line(["delegate", "--chips", "3", "--", str(program)]) == 0
+    shown = capfd.readouterr()
+    assert shown.out.splitlines() == [
+        *(f"1 darwinn:{number}" for number in range(3)),
+        "darwinn-testbench, simulated",
+        "verbosity 0 1",
+        "opened 0",
+        "context 0",
+        "old context 0",
+        "operator 1",
+    ]
+    for name in ("OpenDevice", "NewEdgeTpuContext"):
+        assert f"calls edgetpu::EdgeTpuManager::{name}() of the vendor's C++ library" in shown.err
+    assert "`darwinn device --usb` (darwinn docs device)" in shown.err
 
 
 def test_what_is_refused_is_said_to_the_application(library: str) -> None:

@@ -42,7 +42,7 @@ def library_for(module: str, folders: list[Path]) -> Path:
         "DARWINN_MODULE": module,
     }
     headers = {**_config(values), **wire.header(messages)}
-    path = native.library(_SOURCES, LIBRARY, headers=headers)
+    path = native.library(_SOURCES, LIBRARY, "-Wl,--version-script=exports.map", headers=headers)
     for name in FURTHER_NAMES:
         with suppress(FileExistsError):
             (path.parent / name).symlink_to(LIBRARY)

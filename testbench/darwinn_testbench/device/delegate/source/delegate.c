@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chip_process.h"
+#include "devices.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -298,19 +298,23 @@ struct edgetpu_option {
 };
 
 /* The chips of the application; what the variable says wrong, the chip's process says. */
-static size_t chip_count(void) {
+size_t chip_count(void) {
   const char* given = getenv(CHIPS_VARIABLE);
   int count = given ? atoi(given) : 1;
   return count >= 1 && count <= MAX_CHIPS ? (size_t)count : 1;
 }
 
+void device_path(char path[DEVICE_PATH_BYTES], size_t number) {
+  snprintf(path, DEVICE_PATH_BYTES, DEVICE_PREFIX "%u", (unsigned)number % MAX_CHIPS);
+}
+
 EXPORT struct edgetpu_device* edgetpu_list_devices(size_t* count) {
-  static char paths[MAX_CHIPS][sizeof DEVICE_PREFIX + 2];
+  static char paths[MAX_CHIPS][DEVICE_PATH_BYTES];
   *count = chip_count();
   struct edgetpu_device* devices = calloc(*count, sizeof *devices);
   if (!devices) *count = 0;
   for (size_t k = 0; k < *count; k++) {
-    snprintf(paths[k], sizeof paths[k], DEVICE_PREFIX "%zu", k);
+    device_path(paths[k], k);
     devices[k] = (struct edgetpu_device){1, paths[k]};
   }
   return devices;
