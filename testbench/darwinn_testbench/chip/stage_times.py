@@ -17,8 +17,6 @@ from darwinn_sim.host.dma_trace import TransferKind
 from darwinn_sim.isa import grading
 
 from darwinn_testbench.chip.cycles import CyclesRow, time_file, unmeasured
-from darwinn_testbench.chip.pipeline import Pipeline
-from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict, counted
 from darwinn_testbench.report.verdict import worst
@@ -187,6 +185,10 @@ def pipeline_times(
     """
     if len(sources) < 2:
         raise InputError("a pipeline has two models or more; one was given")
+    # Imported here: times of files one by one do not wait for what runs whole models.
+    from darwinn_testbench.chip.pipeline import Pipeline
+    from darwinn_testbench.chip.whole import open_segment
+
     held = [read_once(opened(source)) for source in sources]
     Pipeline([open_segment(each, assumptions=asked.assumptions) for each in held])
     timed = [_time(each, asked) for each in held]

@@ -18,7 +18,7 @@ from darwinn_testbench.compiler import sample
 from darwinn_testbench.device.usb.attach import new_function
 from sample_runs import change
 
-WITHOUT = {"accuracy", "delegate", "harness", "sample", "warm-up"}
+WITHOUT = {"accuracy", "delegate", "docs", "harness", "sample", "warm-up"}
 SHORT = ["--max-seconds", "0.05"]
 
 

@@ -12,7 +12,7 @@ from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 
-WITHOUT = {"delegate", "device", "disasm", "report", "view"}
+WITHOUT = {"delegate", "device", "disasm", "docs", "report", "view"}
 LINES = (
     "inspect dense_edgetpu.tflite",
     "dma dense_edgetpu.tflite",
