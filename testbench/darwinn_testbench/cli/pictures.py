@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,9 +95,6 @@ Most = Annotated[
     int, option("--top K", "Greatest number of answers for a picture.", min=1, max=100_000)
 ]
 
-COMPARED = ("classify", "detect", "segment")
-"""Commands that can show the answers of a reference beside the chip's."""
-
 _HELP = """The simulated chip runs the compiled part of the model; LiteRT runs the operators on
 the CPU. Pictures are prepared as in pycoral; --fit, --mean and --std change that.
 """
@@ -165,10 +161,6 @@ def command_of(task: str) -> Callable[..., None]:
 
     changed: Any = command
     changed.__doc__ = f"{SUMMARIES[task]}\n\n{_HELP}"
-    if task not in COMPARED:
-        own = inspect.signature(command, eval_str=True)
-        kept = [each for each in own.parameters.values() if each.name != "reference"]
-        changed.__signature__ = own.replace(parameters=kept)
     return command
 
 
@@ -238,6 +230,7 @@ _COLUMNS: tuple[Column[_Line], ...] = (
     Column("score", lambda line: _score(line.pair.chip), "right"),
     Column("reference", lambda line: _score(line.pair.reference), "right"),
     Column("overlap", lambda line: _percent(line.pair.overlap), "right"),
+    Column("apart, px", lambda line: _pixels(line.pair.distance), "right"),
     Column("where", lambda line: _where(line.answer)),
     Column("s", lambda line: seconds(line.row.seconds), "right"),
 )
@@ -245,6 +238,10 @@ _COLUMNS: tuple[Column[_Line], ...] = (
 
 def _score(answer: Answer | None) -> str:
     return "" if answer is None else f"{answer.score:.3f}"
+
+
+def _pixels(distance: float | None) -> str:
+    return "" if distance is None else f"{distance:.1f}"
 
 
 def _percent(share: float | None) -> str:

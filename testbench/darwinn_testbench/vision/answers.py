@@ -27,6 +27,9 @@ KEYPOINTS = (
 )
 """Key points of PoseNet and MoveNet, in their order."""
 
+SURE = 0.2
+"""Score from which on a key point is shown and compared."""
+
 SCORES = "one vector of scores"
 """What a classifier gives, in words."""
 

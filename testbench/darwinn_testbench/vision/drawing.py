@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.vision.answers import KEYPOINTS, Answer, Box, Person, Region, Seen
+from darwinn_testbench.vision.answers import KEYPOINTS, SURE, Answer, Box, Person, Region, Seen
 from darwinn_testbench.vision.beside import agreement_of
 
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".bmp": "BMP", ".webp": "WEBP"}
 _SHARE = 0.55
 """Of the class's colour in a pixel of a region."""
-_SURE = 0.2
-"""Score of the key points that are drawn."""
 _JOINTS = (
     ("left shoulder", "right shoulder"),
     ("left hip", "right hip"),
@@ -147,7 +145,7 @@ def _coloured(image: Image.Image, classes: NDArray[np.int64]) -> Image.Image:
 
 
 def _draw_person(pen: ImageDraw.ImageDraw, person: Person, width: int) -> None:
-    points = {each.name: (each.x, each.y) for each in person.keypoints if each.score >= _SURE}
+    points = {each.name: (each.x, each.y) for each in person.keypoints if each.score >= SURE}
     for one, other in _JOINTS:
         if one in points and other in points:
             pen.line([points[one], points[other]], fill=(255, 220, 0), width=width)

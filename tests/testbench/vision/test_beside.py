@@ -7,12 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corpus_models import path_of
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.vision.answers import Answer, Box, Region, Seen
-from darwinn_testbench.vision.beside import agreement_of, overlap, pairs_of
+from darwinn_testbench.vision.answers import (
+    KEYPOINTS,
+    Answer,
+    Box,
+    Keypoint,
+    Person,
+    Region,
+    Seen,
+)
+from darwinn_testbench.vision.beside import agreement_of, overlap, pairs_of, similarity
 from darwinn_testbench.vision.look import look
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,10 +164,65 @@ def test_what_a_reference_does_not_answer_is_seen(
     assert (found.same, found.only_chip, found.only_reference) == (0, 1, 1)
 
 
-def test_pose_has_no_reference() -> None:
-    having = {
-        name
-        for name in ("classify", "detect", "segment", "pose")
-        if any("--reference" in each.opts for each in commands.load(name).params)
-    }
-    assert having == {"classify", "detect", "segment"}
+def person(x: float, y: float, score: float = 0.9, moved: float = 0.0) -> Person:
+    """A person of 100 pixels; ``moved`` is the way of the nose to the right."""
+    points = tuple(
+        Keypoint(name, x + 100 * (k % 5) / 4 + moved * (not k), y + 100 * (k // 4) / 4, 0.8)
+        for k, name in enumerate(KEYPOINTS)
+    )
+    return Person("person", 0, score, points)
+
+
+def test_people_are_the_same_where_their_key_points_are() -> None:
+    chip = Seen((person(0, 0), person(300, 0)))
+    others = Seen((person(301, 0, 0.7, moved=2), person(900, 0)))
+    pairs = pairs_of(chip, others)
+    assert [(each.chip, each.reference) for each in pairs] == [
+        (chip.answers[0], None),
+        (chip.answers[1], others.answers[0]),
+        (None, others.answers[1]),
+    ]
+    assert pairs[1].distance == pytest.approx(3)
+    found = agreement_of(chip, others)
+    assert (found.same, found.only_chip, found.only_reference, found.distance) == (1, 1, 1, 3.0)
+    assert "scores within 0.2000, key points within 3.0 pixels" in str(found)
+
+
+def test_likeness_of_people_is_that_of_coco() -> None:
+    """By the formula of its evaluation, for one key point that is away."""
+    one, other = person(0, 0, moved=5), person(0, 0)
+    area = 100.0 * 100.0
+    away = np.exp(-(5.0**2) / (2 * area * (2 * 0.026) ** 2))
+    assert similarity(one, other) == pytest.approx((16 + away) / 17)
+    assert similarity(other, other) == 1.0
+    assert similarity(person(500, 500), other) < 1e-6
+
+
+def test_key_points_that_are_not_sure_are_left_out() -> None:
+    sure = person(0, 0)
+    far = Keypoint("nose", 1000.0, 1000.0, 0.01)
+    one = Person("person", 0, 0.9, (far, *sure.keypoints[1:]))
+    assert similarity(sure, one) == 1.0
+    assert pairs_of(Seen((sure,)), Seen((one,)))[0].distance == 0.0
+
+
+def test_posenet_is_shown_beside_its_reference(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both find the same people, a few pixels apart."""
+    pytest.importorskip("ai_edge_litert", reason="LiteRT is missing")
+    name = "posenet_mobilenet_v1_075_353_481_16_quant_decoder"
+    picture = corpus.parent / "images" / "kite_and_cold.jpg"
+    if not picture.exists():
+        pytest.skip("no pictures at hand")
+    plain = corpus / "tflite" / f"{name}.tflite"
+    words = ["pose", str(picture), str(path_of(corpus, name)), "--reference", str(plain)]
+    assert run_command_line([*words, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["agreement"]["same"] == len(row["answers"]) == len(row["reference"]) == 2
+    assert row["agreement"]["distance"] < 20
+
+
+def test_each_command_about_pictures_has_a_reference() -> None:
+    for name in ("classify", "detect", "segment", "pose"):
+        assert any("--reference" in each.opts for each in commands.load(name).params)
