@@ -36,6 +36,7 @@ from darwinn_testbench.chip.model import choose_model, open_models
 from darwinn_testbench.layers.graph import operation as operation_text
 from darwinn_testbench.layers.rows import NAMED, LayerRow
 from darwinn_testbench.layers.view import view_bound
+from darwinn_testbench.profile.energy import Energy, energy_of
 from darwinn_testbench.profile.memory import used
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
 from darwinn_testbench.report import Report, Row, Verdict, one_line
@@ -156,7 +157,8 @@ class ProfileFigures:
 
     ``inferences_per_second`` are those of one request after another. ``products`` are those of all
     multipliers, zeros of padding included. ``narrow_bytes`` and ``wide_bytes`` are those of a
-    tile's memories that are used (``memory.Used``).
+    tile's memories that are used (``memory.Used``). ``energy`` is an estimate, None where no source
+    carries one.
     """
 
     chip: str
@@ -177,6 +179,7 @@ class ProfileFigures:
     cached_parameter_bytes: int
     narrow_bytes: int
     wide_bytes: int
+    energy: Energy | None
     profiled: Profiled = field(repr=False, metadata=PYTHON_ONLY)
 
 
@@ -338,6 +341,7 @@ def _figures(timed: Timing, profiled: Profiled) -> ProfileFigures:
         cached_parameter_bytes=0 if caching is None else len(caching.parameters),
         narrow_bytes=memory.narrow,
         wide_bytes=memory.wide,
+        energy=energy_of(timed),
         profiled=profiled,
     )
 

@@ -32,6 +32,7 @@ def summary_lines(report: Report[ProfileRow]) -> Sequence[tuple[str, str]]:
         ("wide memory", _of(found.wide_bytes, WIDE_ROWS * ROW_BYTES)),
         ("parameters", _parameters(found)),
         ("host link", _link(found)),
+        ("energy", "" if found.energy is None else str(found.energy)),
     ]
     return [(name, text) for name, text in lines if text]
 

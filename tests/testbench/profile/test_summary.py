@@ -51,7 +51,7 @@ def test_the_figures_of_the_summary_are_those_of_the_rows(report: Report[Profile
     """Counted again from the rows and the file."""
     found: ProfileFigures = report.figures["profile"]
     lines = dict(summary_lines(report))
-    assert len(lines) == 10
+    assert len(lines) == 11
     assert f"{1000 / found.milliseconds:,.4g} a second" in lines["time"]
     longest = max(report.rows, key=lambda row: row.cycles)
     assert lines["longest"].startswith(f"{longest.name} {100 * longest.share:.1f} %")
