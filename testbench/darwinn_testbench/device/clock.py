@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from darwinn_sim.usb.function import UsbFunction
 
+LOOK_SECONDS = 0.02
+"""Between two looks at a clock that may stand still: who waits for it does not spin meanwhile."""
+
 
 class Clock(StrEnum):
     """Clocks of time-outs."""

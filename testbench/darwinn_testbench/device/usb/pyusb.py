@@ -25,7 +25,7 @@ from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import UsbFunction, Watcher
 from darwinn_sim.usb.requests import TO_HOST, Setup
 
-from darwinn_testbench.device.clock import Clock, seconds_of
+from darwinn_testbench.device.clock import LOOK_SECONDS, Clock, seconds_of
 from darwinn_testbench.device.usb.attach import attached
 from darwinn_testbench.device.usb.log import Faults
 from darwinn_testbench.device.usb.port import BUS, PORT
@@ -350,10 +350,15 @@ class Backend:
     def _await(self, ended: threading.Event, seconds: float | None) -> None:
         """Wait for the end of a transfer, as long as it may take by the clock of time-outs."""
         end = None if seconds is None else self._clock() + seconds
-        while end is not None and not ended.wait(max(0.0, end - self._clock())):
-            if self._clock() >= end:
+        if end is None:
+            ended.wait()
+            return
+        if ended.wait(max(0.0, end - self._clock())):
+            return
+        # Only where the clock has stood still meanwhile.
+        while (left := end - self._clock()) > 0:
+            if ended.wait(max(left, LOOK_SECONDS)):
                 return
-        ended.wait()
 
 
 def _named(names: str, values: tuple[int, ...], extra: bytes) -> SimpleNamespace:

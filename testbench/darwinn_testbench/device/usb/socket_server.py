@@ -25,7 +25,7 @@ from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import MAX_ADDRESS, UsbFunction
 from darwinn_sim.usb.requests import Setup
 
-from darwinn_testbench.device.clock import Clock, seconds_of
+from darwinn_testbench.device.clock import LOOK_SECONDS, Clock, seconds_of
 from darwinn_testbench.device.sockets import is_of_this_user
 from darwinn_testbench.device.usb.handover import Handover
 from darwinn_testbench.device.usb.messages import (
@@ -47,6 +47,9 @@ MAX_CONNECTIONS = 64
 
 MAX_WAITING = 1024
 """Requests of a client that wait for the chip, besides transfers."""
+
+_ON_THE_WAY_SECONDS = 2e-3
+"""How long a message may have been under way."""
 
 _PAUSE_SECONDS = 1.0
 """After a connection that could not be taken."""
@@ -422,11 +425,13 @@ class Connection:
             if age is None:
                 continue
             left = room / 1000 - age
-            if left <= 0:
+            # The client's clock began a little earlier, when it sent the transfer.
+            if left <= _ON_THE_WAY_SECONDS:
                 use.transfers.cancel(where)
             else:
                 again = partial(self._expire, number, where, room, payload)
-                self._loop.call_soon_threadsafe(self._loop.call_later, left, again)
+                wait = max(left, LOOK_SECONDS)
+                self._loop.call_soon_threadsafe(self._loop.call_later, wait, again)
 
     def _cancel(self, number: int, where: int, room: int, payload: bytes) -> None:
         for use in self._uses:
