@@ -120,7 +120,7 @@ def command(
     model, and every AXI rule in every cycle.
 
     `export` writes what a module needs: the sources, files.f, a FuseSoC core file, and Verilator's
-    waivers. docs/rtl-own-design.md shows all of it.
+    waivers. `darwinn docs rtl-own-design` shows all of it.
     """
     given = {
         "--test": test,
