@@ -21,7 +21,7 @@ from darwinn_testbench.regression.pool import ChipWork, perform_here
 from other_processes import children_of, is_gone, told_of
 from threadpoolctl import threadpool_info
 
-WITHOUT = {"accuracy", "delegate", "harness", "sample", "warm-up"}
+WITHOUT = {"accuracy", "delegate", "docs", "harness", "sample", "warm-up"}
 DARWINN = "import sys; from darwinn_testbench.cli import main; main(sys.argv[1:])"
 PATIENCE = 60
 
