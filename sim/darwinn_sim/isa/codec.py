@@ -210,7 +210,9 @@ def explained(program: DecodedChunk) -> tuple[Explained, ...]:
         for field in INSTRUCTIONS[code].fields:
             mask = np.uint64((1 << field.width) - 1)
             raw = columns[field.name].astype(np.uint64) & mask
-            counts[code, field.confidence] += int(np.bitwise_count(raw).sum())
+            # As np.bitwise_count(raw), which NumPy 1.26 lacks.
+            bits_set = int(np.unpackbits(raw.view(np.uint8)).sum())
+            counts[code, field.confidence] += bits_set
     total = counts.total()
     return tuple(
         Explained(code, INSTRUCTIONS[code].name, confidence, bits, bits / total)
