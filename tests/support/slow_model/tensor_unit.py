@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,9 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
     writes = iter(walk(fields, "narrow_write"))
     zero_row = fields["zero_point_base"]
     accumulator: list[int] | None = None
-    for i, element in enumerate(main_elements(fields)):
+    late: tuple[bytes, Element] | None = None
+    elements = main_elements(fields)
+    for i, element in enumerate(elements):
         if not watchers.passes(tile.flags, element.begins):
             return False
         count = lanes(fields, element.index)
@@ -102,6 +104,9 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
                 accumulator[lane] = max([accumulator[lane], *terms])
             else:
                 accumulator[lane] = wrap(accumulator[lane] + sum(terms))
+        if late is not None:
+            _write(tile, fields, *late)
+            late = None
         tile.flags[1] += produce(fields, "parameter_read_producer", granule.ends)
         tile.flags[2] += produce(fields, "partial_sum_producer", total.ends)
         if ends[i]:
@@ -113,7 +118,14 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
                     output(tile, operation, fields, accumulator[lane], lane, half)
                     for lane in range(count)
                 ]
-                write_results(tile, fields, results, writes)
+                *words, latest = _words(fields, results, writes)
+                for each in words:
+                    _write(tile, fields, *each)
+                follows = _follows_at_once(operation, fields, elements, ends, i + 1, watchers)
+                if follows and (not words or _leaves(fields, elements[i + 1])):
+                    late = latest
+                else:
+                    _write(tile, fields, *latest)
             accumulator = None
         if fields["load_parameter_zero_point"] and fields["output_block_loop"] in element.ends:
             following = zero_row + fields["zero_point_stride"]
@@ -121,6 +133,26 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
             zero_row = fields["zero_point_base"] if wraps else following
     assert next(writes, None) is None
     return True
+
+
+def _leaves(fields: Fields, element: Element) -> bool:
+    """The sums of a run that ends with this iteration leave the unit."""
+    return fields["partial_sum_read"] in (2, 3) or reduction_edges(fields, element.index)[1]
+
+
+def _follows_at_once(
+    operation: str,
+    fields: Fields,
+    elements: list[Element],
+    ends: list[bool],
+    i: int,
+    watchers: Watchers,
+) -> bool:
+    """Iteration ``i`` is a run of its own that no watcher holds back: it reads while the last
+    result of the one before is on its way."""
+    if operation != MAC or i == len(elements) or not ends[i]:
+        return False
+    return not any(each["depth"] in elements[i].begins for each in watchers.watchers)
 
 
 def _begin(tile: Tile, operation: str, fields: Fields, address: int, *, again: bool) -> list[int]:
@@ -229,7 +261,7 @@ def output(tile: Tile, operation: str, fields: Fields, total: int, lane: int, ha
     bias = fields.get("immediate_bias", 0)
     if fields["apply_bias"] and operation != INTERPOLATE:
         bias = int.from_bytes(_lane_word(tile, 128 + 64 * half + lane), "little", signed=True)
-    y = np.float32(wrap(total + bias))
+    y = np.float32(max(-(1 << 31), min((1 << 31) - 1, total + bias)))
     scale = float32(fields["output_scale"])
     if fields["use_scales"]:
         scale = np.float32(struct.unpack("<f", _lane_word(tile, 64 * half + lane))[0]) * scale
@@ -270,12 +302,24 @@ def table(tile: Tile, y: np.float32) -> np.float32:
     return value
 
 
-def write_results(tile: Tile, fields: Fields, results: list[int], writes: Any) -> None:
-    """Four bytes an access; bytes beyond the last lane are 0."""
+def _words(
+    fields: Fields, results: list[int], writes: Iterator[Element]
+) -> list[tuple[bytes, Element]]:
+    """Four bytes an access, each with its place; bytes beyond the last lane are 0."""
     size = output_bytes(fields)
     data = b"".join(result.to_bytes(size, "little") for result in results)
-    for first in range(0, len(data), 4):
-        element = next(writes)
-        word = data[first : first + 4].ljust(4, b"\0")
-        tile.narrow[element.address : element.address + 4] = word
-        tile.flags[0] += produce(fields, "narrow_write_producer", element.ends)
+    parts = [data[first : first + 4].ljust(4, b"\0") for first in range(0, len(data), 4)]
+    return [(part, next(writes)) for part in parts]
+
+
+def write_results(
+    tile: Tile, fields: Fields, results: list[int], writes: Iterator[Element]
+) -> None:
+    """All words of the results of a run."""
+    for word, place in _words(fields, results, writes):
+        _write(tile, fields, word, place)
+
+
+def _write(tile: Tile, fields: Fields, word: bytes, place: Element) -> None:
+    tile.narrow[place.address : place.address + 4] = word
+    tile.flags[0] += produce(fields, "narrow_write_producer", place.ends)
