@@ -46,7 +46,7 @@ def weighted_sum(
 def product(call: Call, computed: Operand, constant: Operand) -> AnyArray:
     """``computed * constant``: factor = float32(float32(s_in * constant) * float32(1 / s_out))."""
     call.expect(np.broadcast_shapes(computed.value.shape, constant.value.shape))
-    factor = conversion_factor(computed.scale, call.output, _real(constant))
+    factor = conversion_factor(computed.scale, call.output, real(constant))
     return call.finish(_spread(call, computed), factor)
 
 
@@ -55,7 +55,7 @@ def _spread(call: Call, computed: Operand) -> AnyArray:
     return np.broadcast_to(computed.centred(), call.output.shape)
 
 
-def _real(constant: Operand) -> NDArray[np.float32]:
+def real(constant: Operand) -> NDArray[np.float32]:
     """Real values of the constant, one or one for each channel."""
-    real: NDArray[np.float32] = constant.centred(np.float32).reshape(-1) * constant.scale
-    return real
+    values: NDArray[np.float32] = constant.centred(np.float32).reshape(-1) * constant.scale
+    return values
