@@ -32,7 +32,8 @@ class Stage:
     the second factors in ``others``, of ``other_width`` bytes, and take ``zeros`` from both.
     ``weights``: (k, lanes); ``zero``: taken from each byte before, as far as ``offset`` (of each
     lane) does not hold it. ``bias``: added to the sums of the lanes at last, where they may
-    saturate; None where they do not. The last ``of_bias`` columns of operands belong to it, too.
+    saturate; None where they do not. The last ``of_bias`` columns of operands belong to it, too,
+    as they are.
     ``operations``: numbers of those on words, which have eight bytes of
     operands each. ``made``: first identity of each position, and of each lane, that the results
     have: (positions, blocks), with the lanes of each block. ``size``: bytes of a result.

@@ -171,12 +171,6 @@ def _stage(found: Found, members: Members, stored: bool) -> Stage:
             point = 0
         zeros.append(np.full(int(used.sum()), point, np.int64))
     zero = int(zeros[-1][0]) if len(zeros[-1]) else 0
-    bias, computed = _added(found, _biases(found, members, stored), lanes)
-    if computed is not None:
-        operands.append(computed.reshape(len(members), -1))
-        weights.append(_assembled(lanes))
-        zeros.append(np.zeros(4 * lanes, np.int64))
-    of_bias = 0 if computed is None else 4 * lanes
     joined, weight, points = (
         np.concatenate(operands, axis=1),
         np.concatenate(weights),
@@ -184,6 +178,11 @@ def _stage(found: Found, members: Members, stored: bool) -> Stage:
     )
     # All bytes of a stage have one zero point; what is left is a constant.
     offset -= (points - zero) @ weight
+    bias, computed = _added(found, _biases(found, members, stored), lanes)
+    of_bias = 0 if computed is None else 4 * lanes
+    if computed is not None:
+        joined = np.concatenate([joined, computed.reshape(len(members), -1)], axis=1)
+        weight = np.concatenate([weight, _assembled(lanes)])
     return _finished(
         *(found, members, stored, Made.PRODUCTS, joined, weight, zero, offset, bias),
         of_bias=of_bias,

@@ -100,7 +100,8 @@ class _Planner:
         offset = stage.offset
         if sparse:
             # The zero point is the same for all bytes: it is part of what is added once.
-            offset = offset - np.int32(stage.zero) * stage.weights.sum(axis=0, dtype=np.int32)
+            summed = stage.weights[: len(stage.weights) - stage.of_bias]
+            offset = offset - np.int32(stage.zero) * summed.sum(axis=0, dtype=np.int32)
         begin = self._counts["weight"] + np.searchsorted(lane, np.arange(stage.lanes))
         bias = np.zeros(stage.lanes, np.int32) if stage.bias is None else stage.bias
         self._append(offset=offset, bias=bias, scale=stage.scale)
@@ -149,7 +150,7 @@ class _Planner:
 def _parts(stage: Stage) -> tuple[int, ...]:
     """Where the parts of a matrix end; none if the stage is no such product, or is done sooner
     weight by weight."""
-    if stage.how is not Made.PRODUCTS:
+    if stage.how is not Made.PRODUCTS or stage.of_bias:
         return ()
     few = np.count_nonzero(stage.weights) / _SPARSE
     many = stage.weights.size / _DENSE + len(stage.weights) / _TAKEN
