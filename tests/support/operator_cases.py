@@ -202,17 +202,6 @@ def pair(random: Random, kind: str, *, name: str, constant: str = "") -> Network
     return single(name, tensors, (0, 1), (2,), fused_activation_function=activation)
 
 
-def greater(random: Random, kind: str) -> Network:
-    """MAXIMUM of two tensors of one quantisation."""
-    shape = (1, 2, 3, 2)
-    shapes = [shape, shape]
-    if random.random() < 0.4:
-        shapes[int(random.integers(2))] = (1, 1, 1, 2)
-    first = _activation(random, 0, shapes[0], kind)
-    others = [_like(1, first, shapes[1]), _like(2, first, shape)]
-    return single("MAXIMUM", [first, *others], (0, 1), (2,))
-
-
 def squared_difference(random: Random, kind: str) -> Network:
     """SQUARED_DIFFERENCE of two tensors; the least result is the least byte."""
     shape = (1, 2, 3, 2)
@@ -375,7 +364,6 @@ CASES: Mapping[str, tuple[Make, slow.Slow]] = {
 """Of each kind how a network is drawn, and what its elements are."""
 
 UNKNOWN: Mapping[str, tuple[Make, slow.Slow]] = {
-    "MAXIMUM": (greater, slow.greater),
     "SQUARED_DIFFERENCE": (squared_difference, slow.squared_difference),
 }
 """The same of those whose rules take no constants."""

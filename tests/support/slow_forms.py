@@ -416,16 +416,11 @@ def prelu(of: Operands) -> Iterator[Key]:
         elif below == 0:
             yield positive.key(above, output, "RELU")
         else:
-            least: Key = number if point == 255 else ("least", number, point)
+            same = f32(source.scale[0] * (f32(1) / source.scale[0]))
+            least: Key = number if point == 255 else ("least", number, point, float(same))
             kept = point == target and below == 1
             scaled = least if kept else ("below", least, point, float(below))
             yield ("parts", positive.key(above, output, "RELU"), scaled, target)
-
-
-def greater(of: Operands) -> Iterator[Key]:
-    """MAXIMUM of two tensors of one quantisation, as a sum of two steps."""
-    for pair in _pairs(of):
-        yield ("greater", *pair, raised(of.output))
 
 
 def squared_difference(of: Operands) -> Iterator[Key]:

@@ -135,32 +135,20 @@ def maximum(call: Call) -> AnyArray:
     one step, in rare cases two steps, off the greater byte. Seen in the 23 maxima of a public
     executable.
     """
-    steps = maximum_steps(call)
-    if steps is None:
-        return extreme(call, np.maximum)
     left, right = call.operand(0), call.operand(1)
+    computed = all(each.tensor.constant is None for each in (left, right))
+    alike = all(same_quantisation(each.tensor, call.output) for each in (left, right))
+    if not (computed and alike):
+        return extreme(call, np.maximum)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     first, second = (each.value.astype(np.int64) for each in (left, right))
-    factor, greatest = steps
-    more = (first - second).astype(np.float32) * factor
+    unit = 2 * left.scale
+    greatest = np.rint(np.float32(255) * left.scale / unit)
+    more = (first - second).astype(np.float32) * (left.scale * reciprocal(unit))
     found = second + 2 * np.rint(np.clip(more, 0, greatest)).astype(np.int64)
     limits = np.iinfo(call.output.dtype)
     bounded: AnyArray = np.clip(found, limits.min, limits.max).astype(call.output.dtype)
     return bounded
-
-
-def maximum_steps(call: Call) -> tuple[np.float32, int] | None:
-    """The factor of the difference in a MAXIMUM of two computed tensors, and its greatest value;
-    None for other operands."""
-    operands = call.operand(0), call.operand(1)
-    if any(each.tensor.constant is not None for each in operands) or not all(
-        same_quantisation(each.tensor, call.output) for each in operands
-    ):
-        return None
-    scale = operands[0].scale
-    unit = 2 * scale
-    factor = np.float32(scale * reciprocal(unit))
-    return factor, int(np.rint(np.float32(255) * scale / unit))
 
 
 def extreme(call: Call, choose: np.ufunc) -> AnyArray:

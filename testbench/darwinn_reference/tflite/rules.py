@@ -54,7 +54,6 @@ class Terms(Enum):
     LOOKUP = "a function of one element"
     MAXIMUM = "the greatest of elements"
     SOFTMAX = "the steps of a softmax on the tiles"
-    GREATER = "a sum of an element and a bounded difference of two"
     PRELU = "a sum of two functions of one element"
     SQUARE = "the square of a difference of two elements, by a table"
     NONE = "no rule of proof: sampled"
@@ -164,7 +163,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "MAXIMUM": Rule(
         operators.maximum,
-        Terms.GREATER,
+        Terms.NONE,
         (BY_DEFINITION,),
         forms="operands of other scales are requantised first",
         roundings=(REQUANTISATION,),

@@ -22,13 +22,14 @@ def steps(
     zero_points: tuple[int, int],
     above: NDArray[np.float32],
     below: NDArray[np.float32],
+    same: np.float32,
 ) -> Steps:
     """The steps of flat ``numbers``, with factors ``above`` and ``below`` 0 for each; zero points
-    of the input and the output."""
+    of the input and the output; ``same``: the factor from the input's unit to itself."""
     source, target = zero_points
     positive = scaled_bytes(numbers, source, above, (target, HIGHEST, target))
     # Bytes above 0 are 0 here, in the quantisation of the input.
-    least = scaled_bytes(numbers, source, np.ones_like(above), (0, source, source))
+    least = scaled_bytes(numbers, source, np.full_like(above, same), (0, source, source))
     negative = scaled_bytes(least, source, below, (0, HIGHEST, target))
     # Other ways to compute it may begin with the part above 0, which is an activation.
     return Steps((positive,), (negative, _added(positive, negative, target)))

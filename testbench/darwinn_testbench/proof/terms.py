@@ -26,6 +26,7 @@ from darwinn_reference.tflite.output_stage import (
     FLOAT64_INTEGERS,
     NotComputableError,
     clip_bounds,
+    reciprocal,
 )
 from darwinn_reference.tflite.rules import Rule, Terms, rule_of
 from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS, MODULUS
@@ -34,7 +35,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.proof import prelu, softmax
 from darwinn_testbench.proof.maxima import Maxima, TooMany
-from darwinn_testbench.proof.steps import HIGHEST, Steps, form_of, results, results_of_form, sums
+from darwinn_testbench.proof.steps import Steps, form_of, results_of_form, sums
 
 Elements = NDArray[np.uint64]
 
@@ -566,20 +567,8 @@ def _prelu_steps(subject: _Subject) -> Steps:
         for each in (call.requantisation(operand), factors)
     )
     points = int(operand.zero_point), int(output.zero_point[0])
-    return prelu.steps(np.ascontiguousarray(numbers).reshape(-1), points, above, below)
-
-
-def _greater_steps(subject: _Subject) -> Steps:
-    call = subject.call()
-    steps = operators.maximum_steps(call)
-    if steps is None:
-        raise NoTerms("its operands have other scales, or one is constant")
-    factor, greatest = steps
-    first, second = _both(call)
-    less = results(sums([second, first], [1, -1], 0), factor, (0, greatest, greatest))
-    zero_point = int(call.output.zero_point[0])
-    totals = sums([second, less], [1, -2], 2 * greatest - zero_point)
-    return Steps((), (less, results(totals, np.float32(1), (0, HIGHEST, zero_point))))
+    same = np.float32(operand.scale * reciprocal(operand.scale))
+    return prelu.steps(np.ascontiguousarray(numbers).reshape(-1), points, above, below, same)
 
 
 def _both(call: Call) -> list[Elements]:
@@ -632,13 +621,11 @@ _WAYS: Mapping[Terms, Callable[[_Subject], AnyArray | tuple[AnyArray, ...]]] = {
     Terms.PRODUCT: _multiplied,
     Terms.MAXIMUM: _greatest,
     Terms.SOFTMAX: _stepwise,
-    Terms.GREATER: _stepwise,
     Terms.PRELU: _stepwise,
     Terms.SQUARE: _squared,
 }
 
 _STEPS: Mapping[Terms, Callable[[_Subject], Steps]] = {
     Terms.SOFTMAX: _softmax_steps,
-    Terms.GREATER: _greater_steps,
     Terms.PRELU: _prelu_steps,
 }

@@ -105,7 +105,7 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
             else:
                 accumulator[lane] = wrap(accumulator[lane] + sum(terms))
         if late is not None:
-            _write(tile, fields, *late)
+            write_word(tile, fields, *late)
             late = None
         tile.flags[1] += produce(fields, "parameter_read_producer", granule.ends)
         tile.flags[2] += produce(fields, "partial_sum_producer", total.ends)
@@ -118,14 +118,11 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
                     output(tile, operation, fields, accumulator[lane], lane, half)
                     for lane in range(count)
                 ]
-                *words, latest = _words(fields, results, writes)
+                words = words_of(fields, results, writes)
+                if is_late(operation, fields, elements, ends, i + 1, watchers, len(words)):
+                    late = words.pop()
                 for each in words:
-                    _write(tile, fields, *each)
-                follows = _follows_at_once(operation, fields, elements, ends, i + 1, watchers)
-                if follows and (not words or _leaves(fields, elements[i + 1])):
-                    late = latest
-                else:
-                    _write(tile, fields, *latest)
+                    write_word(tile, fields, *each)
             accumulator = None
         if fields["load_parameter_zero_point"] and fields["output_block_loop"] in element.ends:
             following = zero_row + fields["zero_point_stride"]
@@ -135,24 +132,23 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
     return True
 
 
-def _leaves(fields: Fields, element: Element) -> bool:
-    """The sums of a run that ends with this iteration leave the unit."""
-    return fields["partial_sum_read"] in (2, 3) or reduction_edges(fields, element.index)[1]
-
-
-def _follows_at_once(
+def is_late(
     operation: str,
     fields: Fields,
     elements: list[Element],
     ends: list[bool],
     i: int,
     watchers: Watchers,
+    words: int,
 ) -> bool:
-    """Iteration ``i`` is a run of its own that no watcher holds back: it reads while the last
-    result of the one before is on its way."""
+    """The last of ``words`` of results is on its way while iteration ``i`` reads: that is a run of
+    its own, which no watcher holds back, and whose sums leave if it waits for words before."""
     if operation != MAC or i == len(elements) or not ends[i]:
         return False
-    return not any(each["depth"] in elements[i].begins for each in watchers.watchers)
+    if any(each["depth"] in elements[i].begins for each in watchers.watchers):
+        return False
+    leaves = fields["partial_sum_read"] in (2, 3) or reduction_edges(fields, elements[i].index)[1]
+    return words == 1 or leaves
 
 
 def _begin(tile: Tile, operation: str, fields: Fields, address: int, *, again: bool) -> list[int]:
@@ -302,7 +298,7 @@ def table(tile: Tile, y: np.float32) -> np.float32:
     return value
 
 
-def _words(
+def words_of(
     fields: Fields, results: list[int], writes: Iterator[Element]
 ) -> list[tuple[bytes, Element]]:
     """Four bytes an access, each with its place; bytes beyond the last lane are 0."""
@@ -312,14 +308,7 @@ def _words(
     return [(part, next(writes)) for part in parts]
 
 
-def write_results(
-    tile: Tile, fields: Fields, results: list[int], writes: Iterator[Element]
-) -> None:
-    """All words of the results of a run."""
-    for word, place in _words(fields, results, writes):
-        _write(tile, fields, word, place)
-
-
-def _write(tile: Tile, fields: Fields, word: bytes, place: Element) -> None:
+def write_word(tile: Tile, fields: Fields, word: bytes, place: Element) -> None:
+    """Write a word to its place, and count it."""
     tile.narrow[place.address : place.address + 4] = word
     tile.flags[0] += produce(fields, "narrow_write_producer", place.ends)
