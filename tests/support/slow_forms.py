@@ -420,7 +420,9 @@ def prelu(of: Operands) -> Iterator[Key]:
             least: Key = number if point == 255 else ("least", number, point, float(same))
             kept = point == target and below == 1
             scaled = least if kept else ("below", least, point, float(below))
-            yield ("parts", positive.key(above, output, "RELU"), scaled, target)
+            last = f32(output.scale[0] * (f32(1) / output.scale[0]))
+            parts = positive.key(above, output, "RELU"), scaled
+            yield ("parts", *parts, target, float(last))
 
 
 def squared_difference(of: Operands) -> Iterator[Key]:

@@ -22,24 +22,24 @@ def steps(
     zero_points: tuple[int, int],
     above: NDArray[np.float32],
     below: NDArray[np.float32],
-    same: np.float32,
+    same: tuple[np.float32, np.float32],
 ) -> Steps:
     """The steps of flat ``numbers``, with factors ``above`` and ``below`` 0 for each; zero points
-    of the input and the output; ``same``: the factor from the input's unit to itself."""
+    of the input and the output; ``same``: the factors from the unit of each to itself."""
     source, target = zero_points
     positive = scaled_bytes(numbers, source, above, (target, HIGHEST, target))
     # Bytes above 0 are 0 here, in the quantisation of the input.
-    least = scaled_bytes(numbers, source, np.full_like(above, same), (0, source, source))
+    least = scaled_bytes(numbers, source, np.full_like(above, same[0]), (0, source, source))
     negative = scaled_bytes(least, source, below, (0, HIGHEST, target))
     # Other ways to compute it may begin with the part above 0, which is an activation.
-    return Steps((positive,), (negative, _added(positive, negative, target)))
+    return Steps((positive,), (negative, _added(positive, negative, target, same[1])))
 
 
-def _added(positive: Elements, negative: Elements, zero_point: int) -> Elements:
+def _added(positive: Elements, negative: Elements, zero_point: int, factor: np.float32) -> Elements:
     """The sum of both parts. Where slopes are 0, so is the part below."""
     bounds: Bounds = (0, HIGHEST, zero_point)
     totals = sums([positive, negative], [1, 1], -2 * zero_point)
-    found = results(totals, np.float32(1), bounds)
+    found = results(totals, factor, bounds)
     blank = negative == zero_point
     found[blank] = positive[blank]
     both = (positive < CONSTANTS) & (negative < CONSTANTS)

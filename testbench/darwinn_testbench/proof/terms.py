@@ -490,11 +490,11 @@ def _looked_up(subject: _Subject) -> Elements:
 
 
 def _multiplied(subject: _Subject) -> AnyArray | tuple[AnyArray, ...]:
-    """Values times values, or times constants of channels."""
+    """Values times values, or times constants."""
     call = subject.call()
-    if constant_operands.sides(call) is not None:
-        return _summed(subject)
     left, right = call.operand(0), call.operand(1)
+    if not (_is_computed(left) and _is_computed(right)):
+        return _summed(subject)
     numbers = [
         np.ascontiguousarray(np.broadcast_to(as_numbers(each), call.output.shape)).reshape(-1)
         for each in (left, right)
@@ -567,8 +567,9 @@ def _prelu_steps(subject: _Subject) -> Steps:
         for each in (call.requantisation(operand), factors)
     )
     points = int(operand.zero_point), int(output.zero_point[0])
-    same = np.float32(operand.scale * reciprocal(operand.scale))
-    return prelu.steps(np.ascontiguousarray(numbers).reshape(-1), points, above, below, same)
+    own, other = (np.float32(k * reciprocal(k)) for k in (operand.scale, output.scale[0]))
+    flat = np.ascontiguousarray(numbers).reshape(-1)
+    return prelu.steps(flat, points, above, below, (own, other))
 
 
 def _both(call: Call) -> list[Elements]:
