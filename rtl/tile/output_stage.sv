@@ -1,5 +1,6 @@
-// Output stage of the tensor unit, one lane: scales the biased int32 sum in float32, clips, looks up
-// the function, rounds half to even, adds the zero point and saturates. Purely combinational.
+// Output stage of the tensor unit, one lane: adds the bias to the int32 sum, which saturates, scales
+// the result in float32, clips, looks up the function, rounds half to even, adds the zero point and
+// saturates. Purely combinational.
 
 module output_stage
   import float32_pkg::*;
@@ -29,6 +30,8 @@ module output_stage
   logic [7:0] exponent;
   logic [2:0] segment;
   logic reduces, negates;
+  logic signed [32:0] exact;
+  logic signed [31:0] biased;
   logic signed [32:0] shifted;
   logic signed [32:0] highest;
 
@@ -36,10 +39,15 @@ module output_stage
 
   // Bias, scale, clip.
   always_comb begin
+    exact   = '0;
+    biased  = '0;
     scaled  = '0;
     clipped = '0;
     if (active) begin
-      scaled  = multiply(from_int32(sum + bias), scale);
+      exact  = 33'(sum) + 33'(bias);
+      biased = exact[31:0];
+      if (exact[32] != exact[31]) biased = exact[32] ? 32'sh8000_0000 : 32'sh7fff_ffff;
+      scaled  = multiply(from_int32(biased), scale);
       clipped = scaled;
       if (clips && less_than(high_clip, clipped)) clipped = high_clip;
       if (clips && less_than(clipped, low_clip)) clipped = low_clip;

@@ -243,11 +243,13 @@ class _Pair:
             return np.arange(one.lanes)
         differs = (one.offset != other.offset) | (one.scale.view(np.int32) != _bits(other.scale))
         differs |= (one.weights != other.weights).any(axis=0)
+        differs |= _added_last(one) != _added_last(other)
         return np.flatnonzero(differs)
 
     def _stage_differs(self) -> bool:
         """Whether anything differs that all lanes share."""
-        return self.one.zero != self.other.zero or self._output_differs()
+        one, other = self.one, self.other
+        return (one.zero, one.of_bias) != (other.zero, other.of_bias) or self._output_differs()
 
     def _live(self) -> NDArray[np.bool_]:
         """Which lanes have results that anything takes."""
@@ -261,7 +263,9 @@ class _Pair:
         return live
 
     def _of_products(self, lanes: NDArray[np.intp]) -> set[str] | None:
-        """As ``reasons``, of lanes of sums of products."""
+        """As ``reasons``, of lanes of sums of products, if no bias may saturate."""
+        if self.one.bias is not None or self.other.bias is not None:
+            return None
         weights, base = _linear(self.one, lanes)
         others, other_base = _linear(self.other, lanes)
         if not np.array_equal(weights, others):
@@ -323,6 +327,11 @@ _OF_A_STAGE = (
     "output_zero_point",
 )
 """Fields of an instruction that say what becomes of a sum, but for scales."""
+
+
+def _added_last(stage: Stage) -> NDArray[np.int32]:
+    """Biases that may saturate, of each lane."""
+    return np.zeros_like(stage.offset) if stage.bias is None else stage.bias
 
 
 def _words(table: NDArray[np.int32] | None) -> bytes:

@@ -202,10 +202,32 @@ def pair(random: Random, kind: str, *, name: str, constant: str = "") -> Network
     return single(name, tensors, (0, 1), (2,), fused_activation_function=activation)
 
 
+def squared_difference(random: Random, kind: str) -> Network:
+    """SQUARED_DIFFERENCE of two tensors; the least result is the least byte."""
+    shape = (1, 2, 3, 2)
+    tensors = [_activation(random, k, each, kind) for k, each in enumerate([shape, (1, 1, 1, 2)])]
+    tensors.append(tensor(2, shape, kind, _scale(random), int(np.iinfo(kind).min)))
+    return single("SQUARED_DIFFERENCE", tensors, (0, 1), (2,))
+
+
 def requantised(random: Random, kind: str, *, name: str) -> Network:
     """QUANTIZE or an activation."""
     tensors = [_activation(random, k, (2, 5), kind) for k in (0, 1)]
     return single(name, tensors, (0,), (1,))
+
+
+def prelu(random: Random, kind: str) -> Network:
+    """PRELU with a slope of each channel, or one."""
+    channels = int(random.integers(1, 4))
+    slopes = (1, 1, channels) if random.random() < 0.8 else (1, 1, 1)
+    source, shape = _activation(random, 0, (1, 2, 3, channels), kind), (1, 2, 3, channels)
+    alpha = tensor(
+        1, slopes, kind, _scale(random), _point(random, kind), _bytes(random, slopes, kind)
+    )
+    target = (
+        _like(2, source, shape) if random.random() < 0.3 else _activation(random, 2, shape, kind)
+    )
+    return single("PRELU", [source, alpha, target], (0, 1), (2,))
 
 
 def concatenation(random: Random, kind: str, *, parts: int = 2, constant: bool = False) -> Network:
@@ -329,6 +351,7 @@ CASES: Mapping[str, tuple[Make, slow.Slow]] = {
     "CONCATENATION": (concatenation, slow.concatenation),
     "CONCATENATION of three": (partial(concatenation, parts=3), slow.concatenation),
     "CONCATENATION of a constant": (partial(concatenation, constant=True), slow.concatenation),
+    "PRELU": (prelu, slow.prelu),
     "PAD": (partial(padded, name="PAD"), slow.padded),
     "PADV2": (partial(padded, name="PADV2"), slow.padded),
     "SLICE": (partial(sliced, name="SLICE"), slow.sliced),
@@ -339,3 +362,8 @@ CASES: Mapping[str, tuple[Make, slow.Slow]] = {
     "RESIZE_BILINEAR": (partial(resized, name="RESIZE_BILINEAR"), slow.bilinear),
 }
 """Of each kind how a network is drawn, and what its elements are."""
+
+UNKNOWN: Mapping[str, tuple[Make, slow.Slow]] = {
+    "SQUARED_DIFFERENCE": (squared_difference, slow.squared_difference),
+}
+"""The same of those whose rules take no constants."""

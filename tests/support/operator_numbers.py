@@ -17,25 +17,31 @@ EMPTY = Sets(np.zeros(0, np.uint64), _NONE, _NONE, np.zeros(0, np.uint64))
 MODULUS = (1 << 61) - 1
 
 
-def drawn_numbers(network: Network, random: np.random.Generator) -> dict[int, Elements]:
-    """Numbers of the inputs: of few bytes that are not known, and of some that are."""
+def drawn_numbers(
+    network: Network, random: np.random.Generator, *, known_too: bool = True
+) -> dict[int, Elements]:
+    """Numbers of the inputs: of few bytes that are not known, and of some that are if asked for."""
     few = random.integers(256, MODULUS, 30, np.uint64)
     found = {}
     for index in network.inputs:
         shape = network.tensors[index].shape
         numbers = random.choice(few, shape)
-        known = random.random(shape) < random.choice([0, 0.2])
+        known = random.random(shape) < random.choice([0, 0.2 if known_too else 0])
         found[index] = np.where(known, random.integers(0, 256, shape, np.uint64), numbers)
     return found
 
 
 def numbers_of(
-    network: Network, numbers: dict[int, Elements], stages: list[StageTerms] | None = None
+    network: Network,
+    numbers: dict[int, Elements],
+    stages: list[StageTerms] | None = None,
+    choices: CompilerChoices | None = None,
 ) -> list[int]:
     """The numbers of all outputs, one after another; ``stages`` as of ``outputs_of``."""
     raised = unsigned(network)
     maxima = Maxima(NumberSet().have, EMPTY)
-    found = outputs_of(raised, raised.operators[0], numbers, CompilerChoices(), maxima, stages)
+    choices = CompilerChoices() if choices is None else choices
+    found = outputs_of(raised, raised.operators[0], numbers, choices, maxima, stages)
     return [int(each) for index in network.outputs for each in found[index].reshape(-1)]
 
 

@@ -395,6 +395,49 @@ def requantised(of: Operands) -> Iterator[Key]:
         yield _requantised(number, of.tensor(0), of, "NONE" if name == "QUANTIZE" else name)
 
 
+def prelu(of: Operands) -> Iterator[Key]:
+    """PRELU: a part above 0, and one below with a factor of each channel."""
+    source, slopes, output = of.tensor(0), of.tensor(1), of.output
+    point, target = raised(source), raised(output)
+    above = slow_factor(float(source.scale[0]), 1, output)
+    numbers, levels = np.broadcast_arrays(of.values(0), of.values(1))
+    for number, level in zip(
+        numbers.reshape(-1).tolist(), levels.reshape(-1).tolist(), strict=True
+    ):
+        real = f32(f32(level - raised(slopes)) * slopes.scale[0])
+        below = slow_factor(float(source.scale[0]), float(real), output)
+        positive, negative = Form(), Form()
+        positive.add_byte(number, point, 1)
+        if number < _CONSTANTS:
+            negative.constant = min(number - point, 0)
+            parts = (positive.key(above, output, "RELU"), negative.key(below, output))
+            values = [part[1] for part in parts if isinstance(part, tuple)]
+            yield ("constant", min(max(sum(values) - target, 0), 255))
+        elif below == 0:
+            yield positive.key(above, output, "RELU")
+        else:
+            same = f32(source.scale[0] * (f32(1) / source.scale[0]))
+            least: Key = number if point == 255 else ("least", number, point, float(same))
+            kept = point == target and below == 1
+            scaled = least if kept else ("below", least, point, float(below))
+            last = f32(output.scale[0] * (f32(1) / output.scale[0]))
+            parts = positive.key(above, output, "RELU"), scaled
+            yield ("parts", *parts, target, float(last))
+
+
+def squared_difference(of: Operands) -> Iterator[Key]:
+    """SQUARED_DIFFERENCE: a form of both, whose square comes out."""
+    left, right = of.tensor(0), of.tensor(1)
+    first, second, _ = addition_weights(left.scale[0], right.scale[0], of.output)
+    unit = float(left.scale[0] / f32(first) if first else right.scale[0] / f32(second))
+    for one, other in _pairs(of):
+        form = Form()
+        form.add_byte(one, raised(left), first)
+        form.add_byte(other, raised(right), -second)
+        weights = frozenset((name, weight) for name, weight in form.weights.items() if weight)
+        yield ("square", weights, form.constant, unit, float(of.output.scale[0]))
+
+
 def concatenation(of: Operands) -> Iterator[Key]:
     """CONCATENATION: each operand in the output's quantisation."""
     axis = of.options["axis"]

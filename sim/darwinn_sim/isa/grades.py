@@ -98,7 +98,10 @@ _TENSOR: Grades = {
     ),
     "partial_sum_wrap": (
         _assumed(
-            _ON, "sums wrap modulo 2^32 and traversals begin again, as without the bit", rtl=True
+            _ON,
+            "sums wrap modulo 2^32, saturate with their bias, and traversals begin again, as "
+            "without the bit",
+            rtl=True,
         ),
     ),
     "reserved_1848": (_refused(_ON, "nothing is known of this bit"),),

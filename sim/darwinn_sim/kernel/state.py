@@ -72,7 +72,8 @@ class Unit(Record):
     """A tile unit: its queue, the instruction it executes, and where that stands. ``first`` and
     ``second`` are the states of the instruction's traversals; ``ready``: the watchers of its next
     element have passed; ``words``: in the row that is gathered, or of results. Stations of the
-    event model call these the same, and so both go by the same steps.
+    event model call these the same, and so both go by the same steps. ``late``: the number of the
+    result, from 1 on, that is not in its place yet.
     """
 
     current: int
@@ -88,6 +89,7 @@ class Unit(Record):
     second_done: int
     position: int
     words: int
+    late: int
     row_closed: int
     row: Row
     accumulator: Annotated[NDArray[np.int32], chip.LANES]
@@ -428,6 +430,7 @@ def next_instruction(unit: Unit) -> bool:
     unit.second_done = 0
     unit.position = 0
     unit.words = 0
+    unit.late = 0
     unit.row_closed = 0
     return True
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from darwinn_sim.kernel.compiled import entry, inner, unchecked
 from darwinn_sim.kernel.structure import Int32, Record, Records
 from darwinn_sim.lifting.scalar_steps import WordOperation, perform
-from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, clip, function, saturate
+from darwinn_sim.units.output_stage import OUTPUT_16BIT, TABLE, biased, clip, function, saturate
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters
 
@@ -46,7 +46,8 @@ class Span(Record):
 class Step(Record):
     """A stage with slots. ``how`` its sums are made; ``columns`` of operands from ``column`` on,
     behind which PAIRS have ``others``, and values of ``width`` and ``other_width`` bytes that
-    ``zero`` and ``other_zero`` are taken from; ``lanes`` from ``lane`` on. ``parameters``: number
+    ``zero`` and ``other_zero`` are taken from; ``lanes`` from ``lane`` on. Sums that are ``biased``
+    get a bias at last, to which the columns from ``bias_column`` on belong. ``parameters``: number
     of the tensor instruction, -1: sums are put aside as they are; ``table`` of its function.
     ``operation``: the first one on words, of which there is one at each position.
     Byte k of lane n at position p goes to ``slot + n * of_lane + k * of_byte + p * of_position``.
@@ -64,6 +65,8 @@ class Step(Record):
     other_zero: Int32
     lane: Int32
     lanes: Int32
+    biased: Int32
+    bias_column: Int32
     parameters: Int32
     table: Int32
     slot: Int32
@@ -74,9 +77,10 @@ class Step(Record):
 
 class StepPlan(NamedTuple):
     """All steps of a program. ``tensor`` instructions; ``columns``: where the spans of each column
-    begin, and the last ones end; ``offset``, ``scale`` and ``weights`` of each lane (where they
-    begin, and the last ones end), ``weight`` and ``weighted``, the column of its step that it is
-    of; ``coefficient`` and ``lower_bound`` of tables, a row each; ``operations`` on words.
+    begin, and the last ones end; ``offset``, ``bias``, ``scale`` and ``weights`` of each lane
+    (where they begin, and the last ones end), ``weight`` and ``weighted``, the column of its step
+    that it is of; ``coefficient`` and ``lower_bound`` of tables, a row each; ``operations`` on
+    words.
     """
 
     tensor: Records[Parameters]
@@ -84,6 +88,7 @@ class StepPlan(NamedTuple):
     spans: Records[Span]
     columns: Numbers32
     offset: Numbers32
+    bias: Numbers32
     scale: Reals
     weights: Numbers32
     weight: Numbers32
@@ -205,6 +210,9 @@ def finish(
         for begin in range(0, sums.shape[1], len(room.total)):
             end = min(begin + len(room.total), sums.shape[1])
             _take(room.total, sums[n, begin:end], plan.offset[step.lane + n])
+            if step.biased:
+                room.other[: end - begin] = plan.bias[step.lane + n]
+                _add_biases(room.total, room.other, end - begin)
             _finish(plan, step, n, first + begin // inputs, end - begin, inputs, room, values)
 
 
@@ -239,6 +247,8 @@ def make(
                     _add_maximum(plan, step, p, end, inputs, room, values)
                 else:
                     _add_pairs(plan, step, p, end, inputs, room, values)
+                if step.biased:
+                    _bias(plan, step, n, p, end, inputs, room, values)
                 _finish(plan, step, n, p, count, inputs, room, values)
             _advance(plan, step, end, room)
 
@@ -270,11 +280,40 @@ def _add_products(
     room: StepRoom,
     values: Values,
 ) -> None:
-    """Sums of few products: of the lane's weights."""
+    """Sums of few products: of the lane's weights, but for those of the bias."""
     begin = step.lane + lane
     for k in range(plan.weights[begin], plan.weights[begin + 1]):
-        at = room.at[plan.weighted[k]]
-        _add_column(room.total, plan, at, first, last, inputs, plan.weight[k], values)
+        if plan.weighted[k] < step.bias_column:
+            at = room.at[plan.weighted[k]]
+            _add_column(room.total, plan, at, first, last, inputs, plan.weight[k], values)
+
+
+@inner
+def _bias(
+    plan: StepPlan,
+    step: Step,
+    lane: int,
+    first: int,
+    last: int,
+    inputs: int,
+    room: StepRoom,
+    values: Values,
+) -> None:
+    """Add the bias of a lane to its sums."""
+    begin, count = step.lane + lane, (last - first) * inputs
+    room.other[:count] = plan.bias[begin]
+    for k in range(plan.weights[begin], plan.weights[begin + 1]):
+        if plan.weighted[k] >= step.bias_column:
+            at = room.at[plan.weighted[k]]
+            _add_column(room.other, plan, at, first, last, inputs, plan.weight[k], values)
+    _add_biases(room.total, room.other, count)
+
+
+@unchecked
+def _add_biases(total: Numbers32, biases: Numbers32, count: int) -> None:
+    """Both have room for as many."""
+    for k in range(count):
+        total[k] = biased(total[k], biases[k])
 
 
 @inner

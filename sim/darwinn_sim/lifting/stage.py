@@ -31,7 +31,10 @@ class Stage:
     ``operands``: numbers of bytes, shape (positions, k), in values of ``width`` bytes. PAIRS have
     the second factors in ``others``, of ``other_width`` bytes, and take ``zeros`` from both.
     ``weights``: (k, lanes); ``zero``: taken from each byte before, as far as ``offset`` (of each
-    lane) does not hold it. ``operations``: numbers of those on words, which have eight bytes of
+    lane) does not hold it. ``bias``: added to the sums of the lanes at last, where they may
+    saturate; None where they do not. The last ``of_bias`` columns of operands belong to it, too,
+    as they are.
+    ``operations``: numbers of those on words, which have eight bytes of
     operands each. ``made``: first identity of each position, and of each lane, that the results
     have: (positions, blocks), with the lanes of each block. ``size``: bytes of a result.
     """
@@ -48,6 +51,8 @@ class Stage:
     blocks: tuple[int, ...]
     size: int
     table: Numbers32 | None = None
+    bias: Numbers32 | None = None
+    of_bias: int = 0
     others: Numbers32 = field(default_factory=lambda: np.zeros((0, 0), np.int32))
     width: int = 1
     other_width: int = 1

@@ -29,6 +29,9 @@ EXACT = 1 << 24
 _COEFFICIENTS = chip.TABLE_SEGMENTS * chip.TABLE_COEFFICIENTS
 _MOST_PARTS = 4
 _OCTET = 255
+_SPAN = 1 << 31
+_LEAST_MAXIMUM = 1 << 30
+"""A maximum of nothing, without its sign."""
 
 
 def stages(found: Found) -> list[Stage]:
@@ -144,14 +147,11 @@ def _stage(found: Found, members: Members, stored: bool) -> Stage:
     operands: list[Numbers32] = []
     weights: list[Numbers] = []
     zeros: list[Numbers] = []
-    offset = np.zeros(lanes, np.int64)
-    for rows in (found.runs.sums[links[0]], _biases(found, members, stored)):
-        constant, computed = _added(found, rows, lanes)
-        offset += constant
-        if computed is not None:
-            operands.append(computed.reshape(len(members), -1))
-            weights.append(_assembled(lanes))
-            zeros.append(np.zeros(4 * lanes, np.int64))
+    offset, computed = _added(found, found.runs.sums[links[0]], lanes)
+    if computed is not None:
+        operands.append(computed.reshape(len(members), -1))
+        weights.append(_assembled(lanes))
+        zeros.append(np.zeros(4 * lanes, np.int64))
     for link in links:
         parameters = tensor[found.row[link[0]]]
         zero_row = found.zero_points[link[0]]
@@ -178,7 +178,15 @@ def _stage(found: Found, members: Members, stored: bool) -> Stage:
     )
     # All bytes of a stage have one zero point; what is left is a constant.
     offset -= (points - zero) @ weight
-    return _finished(found, members, stored, Made.PRODUCTS, joined, weight, zero, offset)
+    bias, computed = _added(found, _biases(found, members, stored), lanes)
+    of_bias = 0 if computed is None else 4 * lanes
+    if computed is not None:
+        joined = np.concatenate([joined, computed.reshape(len(members), -1)], axis=1)
+        weight = np.concatenate([weight, _assembled(lanes)])
+    return _finished(
+        *(found, members, stored, Made.PRODUCTS, joined, weight, zero, offset, bias),
+        of_bias=of_bias,
+    )
 
 
 def _biases(found: Found, members: Members, stored: bool) -> NDArray[np.integer]:
@@ -224,6 +232,8 @@ def _finished(
     weights: Numbers,
     zero: int,
     offset: Numbers,
+    bias: Numbers,
+    of_bias: int = 0,
     **more: Any,
 ) -> Stage:
     """With what becomes of the sums, which are put aside, or are results."""
@@ -238,7 +248,7 @@ def _finished(
         made = made + found.stored[members]
         size = 2 if parameters["function"] & OUTPUT_16BIT else 1
         if not parameters["apply_bias"]:
-            offset = offset + int(parameters["immediate_bias"])
+            bias = bias + int(parameters["immediate_bias"])
         if parameters["use_scales"]:
             scales = _constant_row(found, found.scales[members[0]]).view(np.float32)[:lanes]
             with np.errstate(all="ignore"):
@@ -247,6 +257,9 @@ def _finished(
             table = _constant_row(found, found.table[members[0]])
             if (table[:_COEFFICIENTS] == NO_TABLE).all():
                 raise NotLifted("a function has no table of this program")
+    # Where nothing saturates, the bias is a part of the sum.
+    reach = _reach(how, weights, zero) + np.abs(offset) + np.abs(bias)
+    whole = not of_bias and (not bias.any() or bool((reach < _SPAN).all()))
     return Stage(
         level=int(found.level[members[0]]),
         row=-1 if stored else row,
@@ -254,7 +267,9 @@ def _finished(
         operands=np.ascontiguousarray(operands, np.int32),
         weights=_wrapped(weights),
         zero=zero,
-        offset=_wrapped(offset),
+        offset=_wrapped(offset + bias if whole else offset),
+        bias=None if whole else _wrapped(bias),
+        of_bias=of_bias,
         scale=scale,
         made=made[:, None],
         blocks=(lanes,),
@@ -262,6 +277,14 @@ def _finished(
         table=table,
         **more,
     )
+
+
+def _reach(how: Made, weights: Numbers, zero: int) -> Numbers | int:
+    """The greatest magnitude that sums can have, of each lane."""
+    if how is Made.PRODUCTS:
+        reach: Numbers = np.abs(weights).sum(axis=0) * max(abs(zero), abs(_OCTET - zero))
+        return reach
+    return _LEAST_MAXIMUM if how is Made.MAXIMUM else _SPAN
 
 
 def _constant_row(found: Found, number: int) -> Numbers32:
@@ -358,10 +381,9 @@ def _by_lanes(
     runs, lanes, count = taken.shape
     if weights is None:
         weights = np.zeros((count, 1), np.int64)
-    offsets = np.full(lanes, offset, np.int64)
-    for numbers in (found.runs.sums[members], _biases(found, members, stored)):
-        constant, computed = _added(found, numbers, lanes)
-        offsets += constant
+    begins, ends = found.runs.sums[members], _biases(found, members, stored)
+    (more_offset, sums), (bias, biases) = (_added(found, each, lanes) for each in (begins, ends))
+    for computed in (sums, biases):
         if computed is None:
             continue
         if how is not Made.PRODUCTS:
@@ -370,11 +392,16 @@ def _by_lanes(
         weights = np.concatenate([weights, _assembled(1)])
     count = taken.shape[2]
     stage = _finished(
-        found, members, stored, how, taken.reshape(runs * lanes, count), weights, 0, offsets, **more
+        *(found, members, stored, how, taken.reshape(runs * lanes, count), weights, 0),
+        *(more_offset + offset, bias),
+        of_bias=0 if biases is None else 4,
+        **more,
     )
-    if len(np.unique(stage.offset)) > 1 or len(np.unique(stage.scale)) > 1:
+    each_lane = (stage.offset, stage.scale, *(() if stage.bias is None else (stage.bias,)))
+    if any(len(np.unique(each)) > 1 for each in each_lane):
         raise NotLifted("sums over data in wide memory have biases or scales of each lane")
     stage.offset, stage.scale = stage.offset[:1], stage.scale[:1]
+    stage.bias = None if stage.bias is None else stage.bias[:1]
     stage.made = (stage.made + stage.size * np.arange(lanes)).reshape(-1, 1)
     stage.blocks = (1,)
     return stage
@@ -387,7 +414,7 @@ def _merged(stages: list[Stage]) -> Iterator[Stage]:
         digest = blake2b(stage.operands.data, digest_size=16).digest()
         table = None if stage.table is None else stage.table.tobytes()
         key: tuple[object, ...] = (stage.level, stage.row, stage.how, stage.zero, stage.size)
-        key = (*key, stage.operands.shape, table)
+        key = (*key, stage.operands.shape, table, stage.of_bias)
         if stage.how is not Made.PRODUCTS or stage.blocks == (1,):
             key = (*key, id(stage))
         alike.setdefault((*key, digest), []).append(stage)
@@ -395,11 +422,20 @@ def _merged(stages: list[Stage]) -> Iterator[Stage]:
         first = group[0]
         if len(group) > 1:
             first.weights = np.concatenate([each.weights for each in group], axis=1)
+            first.bias = _joined_biases(group)
             first.offset = np.concatenate([each.offset for each in group])
             first.scale = np.concatenate([each.scale for each in group])
             first.made = np.concatenate([each.made for each in group], axis=1)
             first.blocks = tuple(block for each in group for block in each.blocks)
         yield first
+
+
+def _joined_biases(group: list[Stage]) -> Numbers32 | None:
+    """Those of all lanes of some stages; None if none of them has any."""
+    if all(each.bias is None for each in group):
+        return None
+    biases = [np.zeros_like(each.offset) if each.bias is None else each.bias for each in group]
+    return np.concatenate(biases)
 
 
 def split(stage: Stage) -> tuple[int, ...] | None:

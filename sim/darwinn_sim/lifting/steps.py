@@ -66,6 +66,8 @@ class _Planner:
         zeros = stage.zeros if stage.how is Made.PAIRS else (stage.zero, 0)
         step["zero"], step["other_zero"] = zeros
         step["lane"], step["lanes"] = self._counts["lanes"], stage.lanes
+        step["biased"] = stage.bias is not None
+        step["bias_column"] = placed.operands.shape[1] - stage.of_bias
         step["parameters"], step["table"] = stage.row, self._table(stage)
         for name in ("slot", "of_lane", "of_byte", "of_position"):
             step[name] = getattr(placed, name)
@@ -98,11 +100,12 @@ class _Planner:
         offset = stage.offset
         if sparse:
             # The zero point is the same for all bytes: it is part of what is added once.
-            offset = offset - np.int32(stage.zero) * stage.weights.sum(axis=0, dtype=np.int32)
+            summed = stage.weights[: len(stage.weights) - stage.of_bias]
+            offset = offset - np.int32(stage.zero) * summed.sum(axis=0, dtype=np.int32)
         begin = self._counts["weight"] + np.searchsorted(lane, np.arange(stage.lanes))
-        self._append(
-            offset=offset, scale=stage.scale, weights=begin, weight=weight, weighted=column
-        )
+        bias = np.zeros(stage.lanes, np.int32) if stage.bias is None else stage.bias
+        self._append(offset=offset, bias=bias, scale=stage.scale)
+        self._append(weights=begin, weight=weight, weighted=column)
         self._counts["lanes"] += stage.lanes
         self._counts["weight"] += len(weight)
 
@@ -133,6 +136,7 @@ class _Planner:
             spans=join(self._spans),
             columns=self._all("columns", self._counts["spans"]),
             offset=self._all("offset"),
+            bias=self._all("bias"),
             scale=np.concatenate([np.zeros(0, np.float32), *self._numbers.get("scale", [])]),
             weights=self._all("weights", self._counts["weight"]),
             weight=self._all("weight"),
@@ -146,7 +150,7 @@ class _Planner:
 def _parts(stage: Stage) -> tuple[int, ...]:
     """Where the parts of a matrix end; none if the stage is no such product, or is done sooner
     weight by weight."""
-    if stage.how is not Made.PRODUCTS:
+    if stage.how is not Made.PRODUCTS or stage.of_bias:
         return ()
     few = np.count_nonzero(stage.weights) / _SPARSE
     many = stage.weights.size / _DENSE + len(stage.weights) / _TAKEN

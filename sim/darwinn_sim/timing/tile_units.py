@@ -44,6 +44,7 @@ from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine, Station
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.units import narrow_to_wide, ring_bus, tensor_unit, tile_fence, wide_to_narrow
 from darwinn_sim.units.memories import NARROW_WORDS, SCALE_STEPS
+from darwinn_sim.units.output_stage import result_words
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_records import Segment
 
@@ -285,7 +286,7 @@ def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle:
     if segment.fault != state.NO_FAULT:
         check(machine, index, False, segment.fault, 0)
     station.elements += segment.count
-    words = tensor_unit.result_words(tables.tensor[station.row], segment)
+    words = result_words(tables.tensor[station.row], segment)
     if words:
         _queue_results(machine, index, tile, words, tables, cycle)
     parameter_reads, sum_writes = tensor_unit.step(station, segment)

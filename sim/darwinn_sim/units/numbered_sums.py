@@ -21,6 +21,7 @@ from darwinn_sim.units.output_stage import (
     OUTPUT_16BIT,
     RANGE_REDUCTION,
     TABLE,
+    biased,
     clip,
     function,
     saturate,
@@ -32,8 +33,8 @@ from darwinn_sim.units.tensor_records import Parameters, Segment
 MANY = 2
 """Of bytes that a sum has: more than one."""
 
-_PAIR, _SET, _HIGH_BYTE, _TABLE, _BYTE_FUNCTION, _SUM_BYTE = (
-    np.uint64(0x5061697200 + k) for k in range(6)
+_PAIR, _SET, _HIGH_BYTE, _TABLE, _BYTE_FUNCTION, _SUM_BYTE, _BEYOND = (
+    np.uint64(0x5061697200 + k) for k in range(7)
 )
 """What is hashed, so that no two kinds of numbers meet."""
 
@@ -46,6 +47,11 @@ _MOST_ZERO = 1 << 17
 """Zero points that a program loads are less: what they are subtracted from has 16 bits."""
 _LEAST = -(1 << 30)
 """The greatest of no values."""
+_GREAT = 1 << 30
+"""Where a constant is as great, a sum may go beyond 32 bits; one without it and with fewer than
+2^30 / 255 units of weight does not."""
+_BLANK = -(1 << 31)
+"""The bias with which programs blank what lies beside a tensor: no layer has it."""
 _LARGEST_BLOCK = 4096
 """Iterations whose products of two parts with weights of 16 bits add up to 64 bits."""
 
@@ -686,7 +692,7 @@ def _is_nothing(
         bias = np.int32(tile.scale_bias[chip.LANES * (2 + half) + lane])
     bounds = parameters.low_clip <= np.float32(0) and parameters.high_clip >= np.float32(0)
     plain = bounds and not parameters.function & TABLE
-    return bool(plain and np.int32(unit.accumulator[lane] + bias) == 0)
+    return bool(plain and biased(unit.accumulator[lane], bias) == 0)
 
 
 @inner
@@ -784,16 +790,22 @@ def _give(
         unknown = field.added(unknown, _maximum(n, t, lane))
     total = field.added(unknown, field.of_integer(constant))
     number = result_number(total, scale, form)
+    if bias and abs(n.constant[t, lane]) >= _GREAT:
+        # The sum may wrap before its bias saturates: it is no function of their total.
+        number = field.mixed(field.mixed(_BEYOND, number), field.of_integer(bias))
     tabled, wide = parameters.function & TABLE, parameters.function & OUTPUT_16BIT
+    blanks = bias == _BLANK
     if wide and not tabled:
         if n.reach[t, lane] <= _LARGEST_WORD and _keeps_16_bits(parameters, scale, constant):
             number = unknown
-    elif single and (tabled or _may_keep(scale, weight)):
+    elif single and (tabled or blanks or _may_keep(scale, weight)):
         argument = field.multiplied(unknown, _inverse(n, weight))
-        key = _function_of_byte(n, tile, parameters, scale, weight, constant, form)
+        key = _function_of_byte(
+            n, tile, parameters, scale, weight, n.constant[t, lane], np.int32(bias), form
+        )
         if key == 0:
             number = argument
-        elif tabled and is_constant(key):
+        elif (tabled or blanks) and is_constant(key):
             # Whatever the byte is: no other lane needs to know it.
             unit.lane_written[lane] = state.WRITTEN
             unit.rounded[lane] = constant_of(key)
@@ -846,20 +858,22 @@ def _function_of_byte(
     scale: np.float32,
     weight: int,
     constant: np.int64,
+    bias: np.int32,
     form: np.uint64,
 ) -> np.uint64:
     """The number of the function of a byte that the output stage is, by its 256 values; 0: a byte
     comes out as it went in."""
     key = field.mixed(form, np.uint64(np.float32(scale).view(np.uint32)))
     key = field.mixed(field.mixed(key, field.of_integer(weight)), field.of_integer(constant))
+    key = field.mixed(key, field.of_integer(np.int64(bias)))
     # Numbers of forms do not tell the low byte from saturation beyond the factor's sign.
     key = field.mixed(key, np.uint64(parameters.opcode))
     slot = np.int64(key & np.uint64(numbering.FUNCTIONS - 1))
     if n.function_key[slot] == key:
         return np.uint64(n.function_number[slot])
     for octet in range(_OCTETS):
-        total = np.int64(octet) * weight + constant
-        n.scaled[octet] = np.float32(np.int32(total)) * scale
+        total = np.int32(np.int64(octet) * weight + constant)
+        n.scaled[octet] = np.float32(biased(total, bias)) * scale
     if parameters.opcode != INTERPOLATE:
         clip(n.scaled, parameters.low_clip, parameters.high_clip, _OCTETS)
     if parameters.function & TABLE:

@@ -11,11 +11,23 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import OutputFunction, TileUnit
 from darwinn_sim.kernel import clocks, order, state
 from darwinn_sim.kernel.compiled import inner, part, unchecked
-from darwinn_sim.units.tensor_records import Parameters
+from darwinn_sim.units.tensor_records import Parameters, Segment
 from darwinn_sim.units.tensor_shadow import mark
 
 TABLE, RANGE_REDUCTION, OUTPUT_16BIT = (1 << bit for bit in OutputFunction)
 """Bits of the field ``function``."""
+
+_LEAST_SUM, _GREATEST_SUM = -(1 << 31), (1 << 31) - 1
+
+
+@inner
+def result_words(parameters: Parameters, segment: Segment) -> int:
+    """Words of narrow memory that the results of a segment take."""
+    if not segment.outputs:
+        return 0
+    # By a shift: a division by what the compiler does not know takes longer than all the rest.
+    shift = 1 if parameters.function & OUTPUT_16BIT else 2
+    return (segment.lanes + (1 << shift) - 1) >> shift
 
 
 @inner
@@ -79,13 +91,15 @@ def scaled_sums(
     """float32 of the biased int32 sums, times the scales: into ``unit.scaled``."""
     sums, scaled = unit.accumulator, unit.scaled
     half = scale_half(unit, parameters)
+    # Random data say nothing of a sum that has reached a bound: for any input it goes beyond.
+    bounded = core.any_input == 0
     if parameters.apply_bias:
         first = chip.LANES * (2 + half)
         _check_scale_bias(core, tile, unit, parameters, first, lanes)
         biases = tile.scale_bias[first : first + chip.LANES].view(np.int32)
-        _add_biases(sums, biases, scaled, lanes)
+        _add_biases(sums, biases, scaled, lanes, bounded)
     else:
-        _add_bias(sums, np.int32(parameters.immediate_bias), scaled, lanes)
+        _add_bias(sums, np.int32(parameters.immediate_bias), scaled, lanes, bounded)
     scale = np.float32(parameters.output_scale)
     if parameters.use_scales:
         first = chip.LANES * half
@@ -96,21 +110,44 @@ def scaled_sums(
         _scale(scaled, scale, lanes)
 
 
+@inner
+def biased(total: np.int32, bias: np.int32) -> np.int32:
+    """A sum with its bias, which saturates (docs/chip-facts.md, "Numerics")."""
+    exact = int(total) + int(bias)
+    return np.int32(max(_LEAST_SUM, min(_GREATEST_SUM, exact)))
+
+
 @unchecked
 def _add_biases(
-    sums: NDArray[np.int32], biases: NDArray[np.int32], scaled: NDArray[np.float32], lanes: int
+    sums: NDArray[np.int32],
+    biases: NDArray[np.int32],
+    scaled: NDArray[np.float32],
+    lanes: int,
+    bounded: bool,
 ) -> None:
     """Of lanes, of which there are ``chip.LANES`` at most, as in what follows."""
-    for lane in range(lanes):
-        scaled[lane] = np.float32(np.int32(sums[lane] + biases[lane]))
+    if bounded:
+        for lane in range(lanes):
+            scaled[lane] = np.float32(biased(sums[lane], biases[lane]))
+    else:
+        for lane in range(lanes):
+            scaled[lane] = np.float32(np.int32(sums[lane] + biases[lane]))
 
 
 @unchecked
 def _add_bias(
-    sums: NDArray[np.int32], bias: np.int32, scaled: NDArray[np.float32], lanes: int
+    sums: NDArray[np.int32],
+    bias: np.int32,
+    scaled: NDArray[np.float32],
+    lanes: int,
+    bounded: bool,
 ) -> None:
-    for lane in range(lanes):
-        scaled[lane] = np.float32(np.int32(sums[lane] + bias))
+    if bounded:
+        for lane in range(lanes):
+            scaled[lane] = np.float32(biased(sums[lane], bias))
+    else:
+        for lane in range(lanes):
+            scaled[lane] = np.float32(np.int32(sums[lane] + bias))
 
 
 @unchecked

@@ -21,12 +21,12 @@ from darwinn_sim.units import memories
 from darwinn_sim.units.identities import last_granule
 from darwinn_sim.units.marks import ALL_PLANES, Run, Sweep, Sweeps
 from darwinn_sim.units.memories import NARROW_MASK
-from darwinn_sim.units.output_stage import OUTPUT_16BIT
+from darwinn_sim.units.output_stage import OUTPUT_16BIT, result_words
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
 from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
-from darwinn_sim.units.tensor_unit import KEEP_SUMS, result_words
+from darwinn_sim.units.tensor_unit import KEEP_SUMS
 
 _ROOM = 1 << 14
 _OF_AN_ITERATION = chip.LANES // chip.WORD_BYTES + 2
@@ -62,6 +62,7 @@ class _Standing(Record):
     made: int
     previous: int
     words: int
+    late: int
 
 
 class _Making(NamedTuple):
@@ -177,7 +178,7 @@ def _make_all(
     standing = making.standing[0]
     if standing.segment == 0:
         standing.previous = -1
-        standing.words = 0
+        standing.words = standing.late = 0
     while standing.segment < place.segments:
         at = place.segment + standing.segment
         segment = plan.segment[at]
@@ -367,10 +368,13 @@ def _add(
         if not standing.alone:
             standing.stored = 1
             making.rows_written[segment.sum_row] = standing.number
+    if standing.late:
+        making.words_written[standing.late - 1] = standing.number
+        standing.late = 0
     if segment.outputs:
         sweep.outputs += 1
         sweep.lanes = max(sweep.lanes, segment.lanes)
-        _add_results(result_words(parameters, segment), plan, place, making)
+        _add_results(parameters, segment, plan, place, making)
 
 
 @inner
@@ -457,18 +461,24 @@ def _run(runs: Records[Run], begin: int, count: int, place: int, planes: int, la
 
 
 @inner
-def _add_results(count: int, plan: TensorPlan, place: Place, making: _Making) -> None:
+def _add_results(
+    parameters: Parameters, segment: Segment, plan: TensorPlan, place: Place, making: _Making
+) -> None:
     """Results are written; those of a sweep that is alone one by one, when it comes to that."""
     standing = making.standing[0]
+    count = result_words(parameters, segment)
     if standing.alone:
         standing.words += count
         return
     sweep = making.sweeps[standing.sweeps - 1]
-    for _ in range(count):
+    for number in range(count):
         at = place.write + standing.words
         word = (plan.write_address[at] & NARROW_MASK) >> 2
         standing.writes = _run(making.writes, sweep.writes, standing.writes, word, ALL_PLANES, 0)
-        making.words_written[word] = standing.number
+        if segment.late and number == count - 1:
+            standing.late = word + 1
+        else:
+            making.words_written[word] = standing.number
         sweep.grown += plan.write_flag[at]
         standing.words += 1
     sweep.words += count

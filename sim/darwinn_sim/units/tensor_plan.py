@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.structure import Numbers, Record, Records, numbers
+from darwinn_sim.units import tensor_late
 from darwinn_sim.units.tensor_cells import INTERPOLATE
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
 
@@ -211,6 +212,12 @@ def _walk_all(
             states[0],
             plan.write_address[place.write : place.write + writes],
             plan.write_flag[place.write : place.write + writes],
+        )
+        tensor_late.mark(
+            instructions[row],
+            plan.segment[place.segment : place.segment + place.segments],
+            plan.operand[place.iteration : place.iteration + place.iterations],
+            plan.write_address[place.write : place.write + place.writes],
         )
         total[0] += place.iterations
         total[1] += place.segments

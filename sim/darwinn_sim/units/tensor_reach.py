@@ -10,10 +10,11 @@ from darwinn_sim.kernel.compiled import entry, inner
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import memories
 from darwinn_sim.units.memories import NARROW_MASK
+from darwinn_sim.units.output_stage import result_words
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, values_of, works
 from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import Parameters, Place, Segment
-from darwinn_sim.units.tensor_unit import KEEP_SUMS, result_words
+from darwinn_sim.units.tensor_unit import KEEP_SUMS
 
 _GRANULES = 4 * chip.WIDE_ROWS
 _MOST_PLANES = 8

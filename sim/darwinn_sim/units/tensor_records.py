@@ -26,7 +26,9 @@ class Segment(Record, align=True):
 
     ``waits``: blocks that begin, where a watcher is tested, else 0. A run of sums ``starts``
     (``continues``: from wide memory) and ``ends`` here; the sums leave through the output stage
-    (``outputs``). ``parameter_reads`` and ``sum_writes`` are increments of flags 1 and 2.
+    (``outputs``). The last word of these may be ``late``: in its place only when the next segment
+    has read (``tensor_late``). ``parameter_reads`` and ``sum_writes`` are increments of flags 1
+    and 2.
     ``fault``: what is wrong with its addresses (``tensor_reach``), which a plan by itself lacks.
     """
 
@@ -42,6 +44,7 @@ class Segment(Record, align=True):
     continues: Uint8
     ends: Uint8
     outputs: Uint8
+    late: Uint8
     fault: Uint8
 
 

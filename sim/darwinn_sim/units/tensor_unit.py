@@ -35,6 +35,7 @@ from darwinn_sim.units.output_stage import (
     clip,
     function,
     pack_results,
+    result_words,
     round_results,
     scaled_sums,
 )
@@ -112,16 +113,6 @@ def obstacle_of(
     """What keeps the next segment from its begin (``sync.obstacle``); 0 if the watchers pass."""
     waits = segment.waits
     return sync.obstacle(parameters.watchers, unit.waited, flags, waits, -1) if waits else 0
-
-
-@inner
-def result_words(parameters: Parameters, segment: Segment) -> int:
-    """Words of narrow memory that the results of a segment take."""
-    if not segment.outputs:
-        return 0
-    # By a shift: a division by what the compiler does not know takes longer than all the rest.
-    shift = 1 if parameters.function & OUTPUT_16BIT else 2
-    return (segment.lanes + (1 << shift) - 1) >> shift
 
 
 @inner
@@ -209,6 +200,8 @@ def advance(
             _sweep(core, tile, unit, parameters, sweep, plan, row, seen.marks)
         else:
             _run_segment(core, tile, unit, parameters, segment, plan, row, seen, noting)
+            if unit.late:
+                _land(core, tile, unit, parameters, plan, place, seen, tapped)
         if segment.outputs and (not marked or sweep.alone):
             _output(core, tile, unit, parameters, segment, plan, row, seen, tapped, noting)
         parameter_reads, sum_writes = step(unit, segment)
@@ -370,30 +363,72 @@ def _output(
         numbered_sums.gives_results(core, tile, unit, parameters, lanes)
     size = 2 if parameters.function & OUTPUT_16BIT else 1
     pack_results(unit, lanes, size)
-    for number in range(result_words(parameters, segment)):
+    words = result_words(parameters, segment)
+    # Marks are noted once for several segments, whose results are written at the end of them.
+    if segment.late and not marks.is_on(seen.marks):
+        unit.late = words
+        words -= 1
+    for number in range(words):
         if lacks_place(unit, place):
             state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.words)
             return
-        word = unit.row.data[number]
-        address = plan.write_address[place.write + unit.words] & NARROW_MASK
-        if memories.lacks_bytes(address):
-            state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, address)
+        if not _write(core, tile, unit, parameters, lanes, plan, place, number, seen, tapped):
             return
-        writes_result(core, tile, address, word)
-        _put(tile.narrow, address, word)
-        _put(tile.narrow_written, address, unit.row.written[number])
-        numbered_sums.writes_word(core, tile, number, address)
-        grown = step_result(unit, plan, place)
-        order.counts(
-            core,
-            clocks.unit(tile.number, TileUnit.TENSOR),
-            clocks.tile_flag(tile.number, TileFlag.ACTIVATION_WRITE),
-            grown,
-        )
-        holds.grow(tile, TileFlag.ACTIVATION_WRITE, grown)
-        if tapped:
-            count = min(chip.WORD_BYTES, lanes * size - chip.WORD_BYTES * number)
-            observation.tap(seen, tile, unit.current, address, word, count)
+
+
+@inner
+def _land(
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    plan: TensorPlan,
+    place: Place,
+    seen: Observation,
+    tapped: bool,
+) -> None:
+    """The late word of the segment before goes to its place."""
+    number, unit.late = unit.late - 1, 0
+    lanes = plan.segment[place.segment + unit.position - 1].lanes
+    _write(core, tile, unit, parameters, lanes, plan, place, number, seen, tapped)
+
+
+@inner
+def _write(
+    core: state.Core,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    lanes: int,
+    plan: TensorPlan,
+    place: Place,
+    number: int,
+    seen: Observation,
+    tapped: bool,
+) -> bool:
+    """Write a word of the results of some lanes to narrow memory; False if it has no such place."""
+    word = unit.row.data[number]
+    address = plan.write_address[place.write + unit.words] & NARROW_MASK
+    if memories.lacks_bytes(address):
+        state.fail(core, state.FAULT_NARROW_ADDRESS, parameters.pc, tile.number, address)
+        return False
+    writes_result(core, tile, address, word)
+    _put(tile.narrow, address, word)
+    _put(tile.narrow_written, address, unit.row.written[number])
+    numbered_sums.writes_word(core, tile, number, address)
+    grown = step_result(unit, plan, place)
+    order.counts(
+        core,
+        clocks.unit(tile.number, TileUnit.TENSOR),
+        clocks.tile_flag(tile.number, TileFlag.ACTIVATION_WRITE),
+        grown,
+    )
+    holds.grow(tile, TileFlag.ACTIVATION_WRITE, grown)
+    if tapped:
+        size = 2 if parameters.function & OUTPUT_16BIT else 1
+        count = min(chip.WORD_BYTES, lanes * size - chip.WORD_BYTES * number)
+        observation.tap(seen, tile, unit.current, address, word, count)
+    return True
 
 
 @inner

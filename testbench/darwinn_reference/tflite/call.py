@@ -18,8 +18,10 @@ from darwinn_reference.tflite.graph import NetworkTensor, Operator
 from darwinn_reference.tflite.output_stage import (
     NotComputableError,
     accumulated,
+    biased,
     low_bytes,
     output_stage,
+    reciprocal,
     summing_dtype,
 )
 from darwinn_reference.tflite.roundings import (
@@ -56,20 +58,23 @@ IDEAL_FUNCTIONS: Mapping[str, RealFunction] = {
 """Real functions of operators, by name."""
 
 
+TableFunction = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledFunction:
     """The chip's approximation of ``amplitude`` times a real function."""
 
     amplitude: float
-    function: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+    function: TableFunction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftmaxFunctions:
     """The chip's approximations of 65535 exp(x), x <= 0, and of 46340 / sqrt(x), x > 0."""
 
-    exponential: Callable[[NDArray[np.float32]], NDArray[np.float32]]
-    inverse_root: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+    exponential: TableFunction
+    inverse_root: TableFunction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +101,8 @@ class CompilerChoices:
     the next, which adds them up. Large means are made so, one axis after the other.
 
     ``steps`` are those of the program's interpolating instructions, in 1/128 pixel.
+
+    ``parabolas`` are the tables that square their argument, by the factor of the square.
     """
 
     addition_steps: Mapping[int, float] = field(default_factory=dict)
@@ -105,6 +112,11 @@ class CompilerChoices:
     factors: frozenset[float] = frozenset()
     stages: frozenset[tuple[float, float]] = frozenset()
     steps: frozenset[int] = frozenset()
+    parabolas: Mapping[float, TableFunction] = field(default_factory=dict)
+
+    def parabola(self, output: NetworkTensor) -> TableFunction | None:
+        """The table that squares into the unit of ``output``, if the program has it."""
+        return self.parabolas.get(float(reciprocal(output.scale[0])))
 
     def levels(self, name: str, real: AnyArray, output: NetworkTensor) -> NDArray[np.int64]:
         """round(function(real) / scale of ``output``), without clip and zero point.
@@ -245,9 +257,17 @@ class Call:
         """A term of a sum in which no operand is: a bias."""
         return term
 
-    def accumulated(self, sums: AnyArray, factor: NDArray[np.float32]) -> tuple[AnyArray, bool]:
+    def accumulated(
+        self, sums: AnyArray, factor: NDArray[np.float32], reach: float
+    ) -> tuple[AnyArray, bool]:
         """What 32 bits hold of sums, and whether it matters: see :func:`accumulated`."""
-        return accumulated(sums, factor)
+        return accumulated(sums, factor, reach)
+
+    def biased(
+        self, sums: AnyArray, factor: NDArray[np.float32], reach: float
+    ) -> tuple[AnyArray, bool]:
+        """What 32 bits hold of sums with biases, and whether it matters: see :func:`biased`."""
+        return biased(sums, factor, reach)
 
     def summing_dtype(self, bound: float) -> type[np.float32] | type[np.float64]:
         """The float type for sums up to ``bound``: see :func:`summing_dtype`."""

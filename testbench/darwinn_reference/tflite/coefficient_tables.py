@@ -36,6 +36,8 @@ _TABLE_FUNCTION, _RANGE_REDUCTION, _OUTPUT_16_BITS = 1, 2, 4
 
 _SEGMENTS = 8
 _SAMPLES = 101
+_SQUARE = 2
+_GREATEST = np.finfo(np.float32).max
 _LIKENESS = 0.01
 """A table is a function if it is nowhere further from it than this share of its amplitude."""
 
@@ -116,6 +118,7 @@ def compiler_choices(executable: Executable) -> CompilerChoices:
         factors=_factors(executable),
         stages=_stages(executable),
         steps=_steps(executable),
+        parabolas=_parabolas(tables),
     )
 
 
@@ -227,6 +230,21 @@ def _recognise(
         if amplitude > 0 and np.abs(values - amplitude * ideal).max() < _LIKENESS * amplitude:
             return name, amplitude
     return None
+
+
+def _parabolas(tables: Sequence[CoefficientTable]) -> dict[float, CoefficientTable]:
+    """Tables whose only segment of finite numbers is a multiple of the square."""
+    found: dict[float, CoefficientTable] = {}
+    for table in tables:
+        plain = not (table.symmetric or table.odd or table.range_reduction)
+        if not plain or np.isfinite(table.low) or np.isfinite(table.high):
+            continue
+        segment = int((table.lower_bounds <= -_GREATEST).sum())
+        whole = int((table.lower_bounds <= _GREATEST).sum()) == segment
+        rows = table.coefficients[segment]
+        if whole and rows[_SQUARE] and np.count_nonzero(rows) == 1:
+            found[float(rows[_SQUARE])] = table
+    return found
 
 
 def _softmax(tables: Sequence[CoefficientTable]) -> SoftmaxFunctions | None:

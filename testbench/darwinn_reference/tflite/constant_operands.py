@@ -19,8 +19,8 @@ from darwinn_reference.tflite.factors import constant_term, conversion_factor
 def sides(call: Call) -> tuple[Operand, Operand] | None:
     """The input that is computed and the constant, in this order.
 
-    None where two are computed, or where the constant has values for more than the channels of the
-    output: it is then a tensor as any other.
+    None where two are computed, where the constant has values for more than the channels of the
+    output, or where it alone has channels: it is then a tensor as any other.
     """
     left, right = call.operand(0), call.operand(1)
     computed = [each for each in (left, right) if each.tensor.constant is None]
@@ -28,7 +28,9 @@ def sides(call: Call) -> tuple[Operand, Operand] | None:
         return None
     constant = right if computed[0] is left else left
     shape = constant.value.shape
-    by_channel = shape and shape[-1] == constant.value.size == call.output.shape[-1]
+    channels = call.output.shape[-1:]
+    by_channel = shape[-1:] == channels == (constant.value.size,)
+    by_channel = by_channel and computed[0].value.shape[-1:] == channels
     return (computed[0], constant) if by_channel or constant.value.size == 1 else None
 
 
@@ -46,7 +48,7 @@ def weighted_sum(
 def product(call: Call, computed: Operand, constant: Operand) -> AnyArray:
     """``computed * constant``: factor = float32(float32(s_in * constant) * float32(1 / s_out))."""
     call.expect(np.broadcast_shapes(computed.value.shape, constant.value.shape))
-    factor = conversion_factor(computed.scale, call.output, _real(constant))
+    factor = conversion_factor(computed.scale, call.output, real(constant))
     return call.finish(_spread(call, computed), factor)
 
 
@@ -55,7 +57,7 @@ def _spread(call: Call, computed: Operand) -> AnyArray:
     return np.broadcast_to(computed.centred(), call.output.shape)
 
 
-def _real(constant: Operand) -> NDArray[np.float32]:
+def real(constant: Operand) -> NDArray[np.float32]:
     """Real values of the constant, one or one for each channel."""
-    real: NDArray[np.float32] = constant.centred(np.float32).reshape(-1) * constant.scale
-    return real
+    values: NDArray[np.float32] = constant.centred(np.float32).reshape(-1) * constant.scale
+    return values

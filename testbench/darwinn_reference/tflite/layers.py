@@ -31,7 +31,6 @@ from darwinn_reference.tflite.factors import (
 from darwinn_reference.tflite.graph import MAXIMUM_ELEMENTS
 from darwinn_reference.tflite.output_stage import (
     INT16_MAXIMUM,
-    INT32_MAXIMUM,
     NotComputableError,
 )
 from darwinn_reference.tflite.roundings import MEAN, Quantities
@@ -164,16 +163,18 @@ def _weighted(
     :func:`summing_dtype` every partial sum, the bias included, is then an exact integer.
     ``source`` is the operand that is multiplied, if not the first.
     """
-    bound = float((_BYTE_SPAN * magnitudes + np.abs(bias)).max(initial=0))
+    products = _BYTE_SPAN * magnitudes
+    bound = float((products + np.abs(bias)).max(initial=0))
     dtype = call.summing_dtype(bound)
-    sums = total(dtype)
-    sums += call.fixed(bias).astype(dtype)
     scale = call.operand(1).tensor.scale
     factor = conversion_factor((source or call.operand(0)).scale, call.output, scale)
-    if bound > INT32_MAXIMUM:
-        sums, matters = call.accumulated(sums, factor)
-        if matters:
-            call.assume("a sum beyond 32 bits wraps")
+    sums, wraps = call.accumulated(total(dtype), factor, float(products.max(initial=0)))
+    sums += call.fixed(bias).astype(dtype)
+    sums, saturates = call.biased(sums, factor, bound)
+    if wraps:
+        call.assume("a sum of products beyond 32 bits wraps")
+    if saturates:
+        call.assume("a sum with its bias beyond 32 bits saturates")
     return call.finish(sums, factor)
 
 

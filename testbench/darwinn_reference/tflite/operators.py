@@ -84,9 +84,25 @@ def bounded(call: Call, activation: str = "NONE") -> AnyArray:
 
 
 def prelu(call: Call) -> AnyArray:
-    """PRELU: negative values times the second input, each side of 0 rounded once."""
-    alpha = call.operand(1)
-    return _leaky(call, alpha.centred(), np.atleast_1d(alpha.scale))
+    """PRELU: negative values times the second input, each side of 0 rounded once.
+
+    The negative values are bytes of their own, multiplied as by a constant of each channel.
+    """
+    factors = prelu_factors(call)
+    if factors is None:
+        call.assume("slopes of each element are multiplied as another tensor")
+        alpha = call.operand(1)
+        return _leaky(call, alpha.centred(), np.atleast_1d(alpha.scale))
+    return _leaky(call, np.ones(1, np.int64), np.ones(1, np.float32), factors)
+
+
+def prelu_factors(call: Call) -> NDArray[np.float32] | None:
+    """Factors of the negative values of a PRELU: one, or one of each channel; None of elements."""
+    found = constant_operands.sides(call)
+    if found is None:
+        return None
+    operand, alpha = found
+    return conversion_factor(operand.scale, call.output, constant_operands.real(alpha))
 
 
 def leaky_relu(call: Call) -> AnyArray:
@@ -95,12 +111,18 @@ def leaky_relu(call: Call) -> AnyArray:
     return _leaky(call, np.ones(1, np.int64), slope)
 
 
-def _leaky(call: Call, slopes: AnyArray, scale: NDArray[np.float32]) -> AnyArray:
+def _leaky(
+    call: Call,
+    slopes: AnyArray,
+    scale: NDArray[np.float32],
+    factor: NDArray[np.float32] | None = None,
+) -> AnyArray:
+    """``scale`` is that of the slopes; ``factor`` has both, if it is given."""
     operand, output = call.operand(0), call.output
     call.expect(np.broadcast_shapes(operand.value.shape, slopes.shape))
     values = operand.centred()
     positive = call.finish(values, call.requantisation(operand), activation="NONE")
-    factor = conversion_factor(operand.scale, output, scale)
+    factor = conversion_factor(operand.scale, output, scale) if factor is None else factor
     negative = call.finish(values * slopes, factor, activation="NONE")
     return np.where(values >= 0, positive, negative)
 
@@ -147,14 +169,21 @@ def squared_difference(call: Call) -> AnyArray:
     """
     left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
-    first, second, _ = addition_weights(left.scale, right.scale, call.output)
+    first, second, unit = difference_terms(call)
     difference = first * left.centred() - second * right.centred()
-    unit = left.scale / np.float32(first) if first else right.scale / np.float32(second)
     real = difference.astype(np.float32) * unit
     squared = np.rint(reciprocal(call.output.scale[0]) * real * real)
     limits = np.iinfo(call.output.dtype)
     found: AnyArray = np.clip(squared + call.output.zero_point[0], limits.min, limits.max)
     return found.astype(call.output.dtype)
+
+
+def difference_terms(call: Call) -> tuple[int, int, np.float32]:
+    """The weights of both sides of a SQUARED_DIFFERENCE, and the unit of the difference."""
+    left, right = call.operand(0), call.operand(1)
+    first, second, _ = addition_weights(left.scale, right.scale, call.output)
+    unit = left.scale / np.float32(first) if first else right.scale / np.float32(second)
+    return first, second, unit
 
 
 def l2_normalization(call: Call) -> AnyArray:

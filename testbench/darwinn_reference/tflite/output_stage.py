@@ -103,18 +103,40 @@ def summing_dtype(bound: float) -> type[np.float32] | type[np.float64]:
     return np.float32 if bound <= FLOAT32_INTEGERS else np.float64
 
 
-def accumulated(sums: AnyArray, factor: NDArray[np.float32]) -> tuple[AnyArray, bool]:
+def accumulated(sums: AnyArray, factor: NDArray[np.float32], reach: float) -> tuple[AnyArray, bool]:
     """What the chip's accumulator of 32 bits holds of exact sums, and whether it matters.
 
-    Sums beyond int32 wrap. It does not matter where the factor makes 0 of every int32: compilers
-    give a dead channel (weights of scale 1e-21) a bias of 2^31 - 1.
+    ``reach`` bounds the magnitude of the sums. Sums beyond int32 wrap. It does not matter where the
+    factor makes 0 of every int32.
     """
-    beyond = (sums > INT32_MAXIMUM) | (sums < -INT32_MAXIMUM - 1)
-    if not beyond.any():
+    if reach <= INT32_MAXIMUM:
         return sums, False
-    span = 2.0 * (INT32_MAXIMUM + 1)
-    wrapped = np.where(beyond, (sums + span / 2) % span - span / 2, sums)
-    return wrapped, bool((beyond & (factor * span / 2 > 0.5)).any())
+    beyond = _beyond(sums)
+    wrapped = np.where(beyond, (sums + _SPAN / 2) % _SPAN - _SPAN / 2, sums)
+    return wrapped, _matters(beyond, factor)
+
+
+def biased(sums: AnyArray, factor: NDArray[np.float32], reach: float) -> tuple[AnyArray, bool]:
+    """As :func:`accumulated`, of sums to which a bias has been added: they saturate.
+
+    Compilers give a dead channel (weights of scale 1e-21) a bias of 2^31 - 1, where it does not
+    matter.
+    """
+    if reach <= INT32_MAXIMUM:
+        return sums, False
+    return np.clip(sums, -INT32_MAXIMUM - 1, INT32_MAXIMUM), _matters(_beyond(sums), factor)
+
+
+_SPAN = 2.0 * (INT32_MAXIMUM + 1)
+
+
+def _beyond(sums: AnyArray) -> NDArray[np.bool_]:
+    beyond: NDArray[np.bool_] = (sums > INT32_MAXIMUM) | (sums < -INT32_MAXIMUM - 1)
+    return beyond
+
+
+def _matters(beyond: NDArray[np.bool_], factor: NDArray[np.float32]) -> bool:
+    return bool((beyond & (factor * _SPAN / 2 > 0.5)).any())
 
 
 _ACTIVATIONS: dict[str, tuple[float, float]] = {

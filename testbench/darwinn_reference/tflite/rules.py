@@ -54,6 +54,8 @@ class Terms(Enum):
     LOOKUP = "a function of one element"
     MAXIMUM = "the greatest of elements"
     SOFTMAX = "the steps of a softmax on the tiles"
+    PRELU = "a sum of two functions of one element"
+    SQUARE = "the square of a difference of two elements, by a table"
     NONE = "no rule of proof: sampled"
 
 
@@ -124,7 +126,7 @@ RULES: Mapping[str, Rule] = {
         layers.conv_2d,
         Terms.WEIGHTS,
         ("mobilenet_v1", "mobilenet_v2", "deeplab", "yamnet"),
-        forms="groups are layers of their own; a sum beyond 32 bits wraps",
+        forms="groups are layers of their own; sums beyond 32 bits wrap, with a bias they saturate",
         roundings=_PRODUCTS,
     ),
     "DEPTHWISE_CONV_2D": Rule(
@@ -192,9 +194,10 @@ RULES: Mapping[str, Rule] = {
     "PADV2": _moves(moves.pad_v2),
     "PRELU": Rule(
         operators.prelu,
-        Terms.NONE,
-        assumption="values below and above 0 are rounded once each",
-        roundings=(REQUANTISATION, PRODUCTS),
+        Terms.PRELU,
+        ("mbfacenet_quant_with_mask", "srgan_quant_2"),
+        forms="slopes of each element are multiplied as another tensor",
+        roundings=(REQUANTISATION, CONSTANT_FACTOR),
     ),
     "QUANTIZE": Rule(
         operators.bounded,
@@ -247,7 +250,7 @@ RULES: Mapping[str, Rule] = {
     "SPLIT_V": _moves(moves.split_v),
     "SQUARED_DIFFERENCE": Rule(
         operators.squared_difference,
-        Terms.NONE,
+        Terms.SQUARE,
         assumption="the exact difference is squared by the polynomial of a table",
     ),
     "SQUEEZE": _moves(moves.reshape),

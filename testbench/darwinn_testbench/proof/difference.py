@@ -160,8 +160,8 @@ class Results:
         """The elements of ``missing`` that the program computes with the same result, with its
         numbers.
 
-        Either its factor gives the same for every possible sum, or its sum differs by a multiple of
-        2^32, which no accumulator holds.
+        Its factor gives the same for every possible sum. Or its sum differs by a multiple of 2^32,
+        since biases have 32 bits, and either factor gives the same of all sums.
         """
         made = self._sorted()
         if not len(made):
@@ -195,23 +195,25 @@ class _Agreement:
 
     def __init__(self, network: Network, operator: Operator, stage: StageTerms) -> None:
         self._stage, self._reach = stage, _reach(network, operator)
-        self._known: dict[tuple[float, float], bool] = {}
+        self._known: dict[tuple[float, float, bool], bool] = {}
 
     def on(
         self, here: NDArray[np.float32], there: NDArray[np.float32], *, wraps: bool
     ) -> NDArray[np.bool_]:
-        """Which pairs agree; the same factor does where only the sum ``wraps``."""
+        """Which pairs agree; where the sum ``wraps``, those that give the same of all sums."""
         pairs = np.stack([here, there], axis=1)
         kinds, which = np.unique(pairs, axis=0, return_inverse=True)
         agree = [self._of(float(one), float(other), wraps) for one, other in kinds]
         return np.array(agree, np.bool_)[which.reshape(-1)]
 
     def _of(self, here: float, there: float, wraps: bool) -> bool:
-        if here == there:
-            return wraps
-        if (here, there) not in self._known:
-            self._known[here, there] = _agree(self._stage, here, there, self._reach)
-        return self._known[here, there]
+        key = (here, there, wraps)
+        if key not in self._known:
+            if wraps:
+                self._known[key] = _only(self._stage, here) == _only(self._stage, there) != _NONE
+            else:
+                self._known[key] = here != there and _agree(self._stage, here, there, self._reach)
+        return self._known[key]
 
 
 def _of_form(made: Records[Made], form: np.uint64) -> NDArray[np.bool_]:
@@ -251,6 +253,18 @@ def _agree(stage: StageTerms, one: float, other: float, reach: int) -> bool:
     if not (stage.bounded and 0 < one < np.inf and 0 < other < np.inf):
         return False
     return bool(np.array_equal(_begins(stage, one, reach), _begins(stage, other, reach)))
+
+
+_NONE = -1
+
+
+def _only(stage: StageTerms, factor: float) -> int:
+    """The result that a factor gives of every sum of 32 bits; ``_NONE`` if there are several."""
+    if not (stage.bounded and 0 < factor < np.inf):
+        return _NONE
+    ends = np.array([-_LARGEST_SUM - 1, _LARGEST_SUM])
+    low, high = stage.values(ends, np.full(2, factor, np.float32)).tolist()
+    return int(low) if low == high else _NONE
 
 
 def _begins(stage: StageTerms, factor: float, reach: int) -> NDArray[np.int64]:

@@ -26,19 +26,23 @@ from darwinn_reference.tflite.output_stage import (
     FLOAT64_INTEGERS,
     NotComputableError,
     clip_bounds,
+    reciprocal,
 )
 from darwinn_reference.tflite.rules import Rule, Terms, rule_of
 from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS, MODULUS
 from darwinn_sim.numbering import kernels
 from numpy.typing import NDArray
 
-from darwinn_testbench.proof import softmax
+from darwinn_testbench.proof import prelu, softmax
 from darwinn_testbench.proof.maxima import Maxima, TooMany
+from darwinn_testbench.proof.steps import Steps, form_of, results_of_form, sums
 
 Elements = NDArray[np.uint64]
 
 _BYTE_SPAN = 255
 _INT32_SPAN = 2**31
+_MOST_PRODUCTS = 2**30
+"""Half of the span of an accumulator; numbers of programs say if constants fill the other half."""
 _MAY_KEEP = 1 / 128
 """A byte may come out unchanged only if the factor is this near to the reciprocal of its weight."""
 _LEAST_FACTOR = 2.0**-20
@@ -118,11 +122,11 @@ def begins_alike(
     if rule is None:
         return False
     subject = _Subject(network, operator, numbers, choices, rule, maxima)
-    if rule.terms is Terms.SOFTMAX:
-        taken = _softmax_steps(subject)
+    if rule.terms in _STEPS:
+        taken = _STEPS[rule.terms](subject)
         computed = (each[each >= CONSTANTS] for each in (*taken.before, *taken.settled))
         have = [program.have(each) for each in computed]
-        # The sum of the powers is no result; the root of it is the first one behind.
+        # Of a softmax the sum of the powers is no result; the root of it is the first one behind.
         partly = any(each.any() and not each.all() for each in have)
         return partly or bool(have[len(taken.before)].all())
     if rule.terms is Terms.LOOKUP:
@@ -259,8 +263,18 @@ class _SumsCall(Call):
         self.sums.fixed = np.asarray(term).astype(np.int64)
         return term
 
-    def accumulated(self, sums: AnyArray, factor: NDArray[np.float32]) -> tuple[AnyArray, bool]:
-        """As they are: what 32 bits hold of a sum follows from the sum, whichever that is."""
+    def accumulated(
+        self, sums: AnyArray, factor: NDArray[np.float32], reach: float
+    ) -> tuple[AnyArray, bool]:
+        """As they are: so much is held by 32 bits in whatever way it is added up."""
+        if reach > _MOST_PRODUCTS:
+            raise NoTerms("a sum of its products may go beyond 32 bits")
+        return sums, False
+
+    def biased(
+        self, sums: AnyArray, factor: NDArray[np.float32], reach: float
+    ) -> tuple[AnyArray, bool]:
+        """As they are: what 32 bits hold of a sum with its bias follows from both together."""
         return sums, False
 
     def summing_dtype(self, bound: float) -> type[np.float32] | type[np.float64]:
@@ -307,8 +321,9 @@ class _Stage:
 
     def values(self, totals: NDArray[np.int64], factor: NDArray[np.float32]) -> AnyArray:
         """What the output stage makes of sums that are known."""
+        held = np.clip(totals, -_INT32_SPAN, _INT32_SPAN - 1)
         return Call.finish(
-            self.call, totals, factor, self.output, self.activation, bounded=self.bounded
+            self.call, held, factor, self.output, self.activation, bounded=self.bounded
         )
 
     def form(self) -> np.uint64:
@@ -475,11 +490,11 @@ def _looked_up(subject: _Subject) -> Elements:
 
 
 def _multiplied(subject: _Subject) -> AnyArray | tuple[AnyArray, ...]:
-    """Values times values, or times constants of channels."""
+    """Values times values, or times constants."""
     call = subject.call()
-    if constant_operands.sides(call) is not None:
-        return _summed(subject)
     left, right = call.operand(0), call.operand(1)
+    if not (_is_computed(left) and _is_computed(right)):
+        return _summed(subject)
     numbers = [
         np.ascontiguousarray(np.broadcast_to(as_numbers(each), call.output.shape)).reshape(-1)
         for each in (left, right)
@@ -536,11 +551,52 @@ def _reduced(call: Call) -> AnyArray:
     return operand.value.transpose(*kept, *axes)
 
 
-def _softmax(subject: _Subject) -> Elements:
-    return _softmax_steps(subject).shares
+def _stepwise(subject: _Subject) -> Elements:
+    return _STEPS[subject.rule.terms](subject).last
 
 
-def _softmax_steps(subject: _Subject) -> softmax.Steps:
+def _prelu_steps(subject: _Subject) -> Steps:
+    call = subject.call()
+    factors = operators.prelu_factors(call)
+    if factors is None:
+        raise NoTerms("its slopes are not those of channels")
+    operand, output = call.operand(0), call.output
+    numbers = as_numbers(operand)
+    above, below = (
+        np.ascontiguousarray(np.broadcast_to(each, numbers.shape)).reshape(-1)
+        for each in (call.requantisation(operand), factors)
+    )
+    points = int(operand.zero_point), int(output.zero_point[0])
+    own, other = (np.float32(k * reciprocal(k)) for k in (operand.scale, output.scale[0]))
+    flat = np.ascontiguousarray(numbers).reshape(-1)
+    return prelu.steps(flat, points, above, below, (own, other))
+
+
+def _both(call: Call) -> list[Elements]:
+    """Flat numbers of two operands that are computed, in the shape of the output."""
+    sides = [
+        np.ascontiguousarray(np.broadcast_to(as_numbers(each), call.output.shape)).reshape(-1)
+        for each in (call.operand(0), call.operand(1))
+    ]
+    if any((each < CONSTANTS).any() for each in sides):
+        raise NoTerms("some elements of an operand are constant")
+    return sides
+
+
+def _squared(subject: _Subject) -> Elements:
+    """The square of a difference, by the table of the program that is its parabola."""
+    call = subject.call()
+    left, right = call.operand(0), call.operand(1)
+    first, second, unit = operators.difference_terms(call)
+    parabola = call.choices.parabola(call.output)
+    if parabola is None or call.output.zero_point[0]:
+        raise NoTerms("the program has no table that is its parabola")
+    constant = second * right.zero_point - first * left.zero_point
+    totals = sums(_both(call), [first, -second], int(constant))
+    return results_of_form(totals, unit, form_of(parabola, wide=False))
+
+
+def _softmax_steps(subject: _Subject) -> Steps:
     call = subject.call()
     functions = call.choices.softmax
     if functions is None:
@@ -565,5 +621,12 @@ _WAYS: Mapping[Terms, Callable[[_Subject], AnyArray | tuple[AnyArray, ...]]] = {
     Terms.LOOKUP: _looked_up,
     Terms.PRODUCT: _multiplied,
     Terms.MAXIMUM: _greatest,
-    Terms.SOFTMAX: _softmax,
+    Terms.SOFTMAX: _stepwise,
+    Terms.PRELU: _stepwise,
+    Terms.SQUARE: _squared,
+}
+
+_STEPS: Mapping[Terms, Callable[[_Subject], Steps]] = {
+    Terms.SOFTMAX: _softmax_steps,
+    Terms.PRELU: _prelu_steps,
 }

@@ -20,7 +20,7 @@ from tensor_stimulus import scale_bias
 from tile_units import TileAndModel, check_unit
 from traversal_coverage import bins
 from traversal_coverage import cover as cover_traversal
-from unit_cases.tensor_unit import TRAVERSALS, Case, cases
+from unit_cases.tensor_unit import SATURATING, TRAVERSALS, Case, biased, cases, in_place
 
 DEFAULTS = nothing(slow.MAC)
 
@@ -573,3 +573,32 @@ def test_results_leave_with_the_scales_of_their_own_run(lanes: int, steps: int) 
     )
     fields |= line(slow.MAC, "narrow_write", runs * -(-lanes // 4), 5000, 4)
     _check(slow.MAC, (fields, NO_TABLE, {SCALING: runs}))
+
+
+@pytest.mark.parametrize(("positions", "wide"), [(1, False), (2, False), (3, False), (2, True)])
+def test_in_place(positions: int, *, wide: bool) -> None:
+    """An iteration reads while the result of the one before is on its way."""
+    pair, fields = TileAndModel({}), in_place(16, positions, wide=wide)
+    lanes = np.array([1 << 8 * lane for lane in range(4)], np.uint32)
+    pair.rtl.wide[:4] = lanes
+    pair.slow.wide[:16] = lanes.tobytes()
+    octets = np.arange(16, dtype=np.uint8)
+    pair.rtl.narrow[64:80] = octets
+    pair.slow.narrow[64:80] = octets.tobytes()
+    pair.give(slow.MAC, fields)
+    assert slow.run(pair.slow, slow.MAC, fields)
+    pair.run()
+    assert pair.rtl.idle
+
+
+@pytest.mark.parametrize(("total", "bias", "expected"), SATURATING)
+def test_a_sum_with_its_bias_saturates(total: int, bias: int, expected: int) -> None:
+    pair, fields = TileAndModel({}), biased(total, bias)
+    pair.rtl.wide[:4] = 1
+    pair.slow.wide[:16] = np.ones(4, np.uint32).tobytes()
+    pair.rtl.narrow[64:68] = 0
+    pair.slow.narrow[64:68] = bytes(4)
+    pair.give(slow.MAC, fields)
+    assert slow.run(pair.slow, slow.MAC, fields)
+    pair.run()
+    assert pair.rtl.narrow[128:132].tolist() == [expected] * 4

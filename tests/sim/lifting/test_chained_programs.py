@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from chained_programs import AGAIN, FRESH, LAST, WHOLE, Chain, Step, chains
+from chained_programs import AGAIN, FRESH, LAST, MAC, WHOLE, Chain, Step, chains
+from darwinn_formats.darwinn import Executable, Layer, OutputLayer
+from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.output_check import differing_output
 from darwinn_sim.lifting.program import lift
-from darwinn_testbench.compiler.assembler import walk
+from darwinn_testbench.compiler.assembler import Assembler, walk
+from darwinn_testbench.compiler.program import barrier, begin, end, request_input, send_output
 from functional_coverage import Coverage
 from hypothesis import given
 from nightly import CASES, check_cases, nightly_too
 from stimulus import constrained_random
-from tensor_programs import INPUT_BYTES, INPUT_ROW, SCALE_ROW
+from tensor_programs import INPUT_BYTES, INPUT_ROW, SCALE_ROW, TILE, fill, take
+from unit_cases.tensor_unit import in_place
 
 BINS = (
     "sums go on once",
@@ -101,4 +105,35 @@ def test_products_of_the_same_data_with_other_constants() -> None:
     inputs = [{"image": np.random.default_rng(k).bytes(INPUT_BYTES)} for k in range(3)]
     plain = [accelerator.run(executable, each).outputs for each in inputs]
     assert len({each["results"] for each in plain}) == len(inputs)
+    assert lift(accelerator, executable).run(inputs) == plain
+
+
+def test_products_in_place() -> None:
+    """The second time they read what the first has not written yet, as runs do."""
+    octets, base = 32, 64
+    program = Assembler()
+    begin(program)
+    request_input(program, "image", INPUT_BYTES)
+    take(program, INPUT_ROW)
+    barrier(program)
+    fill(program, INPUT_ROW, base // 4, octets // 4)
+    barrier(program)
+    program.tile(MAC, 1 << TILE, in_place(octets, 2) | {"output_scale": 0.5})
+    barrier(program)
+    send_output(program, "results", base // 4, {TILE: octets // 4})
+    end(program)
+    executable = Executable(
+        instruction_bitstreams=(program.chunk(),),
+        batch_size=1,
+        input_layers=(Layer(name="image", size_bytes=INPUT_BYTES),),
+        output_layers=(Layer(name="results", size_bytes=octets, any_layer=OutputLayer()),),
+    )
+    accelerator = Accelerator()
+    lanes = np.array([1 << 8 * lane for lane in range(4)], np.uint32)
+    accelerator.preload_wide(TILE, 0, lanes.tobytes())
+    inputs = [{"image": np.random.default_rng(k).bytes(INPUT_BYTES)} for k in range(3)]
+    plain = [accelerator.run(executable, each).outputs for each in inputs]
+    for each, outputs in zip(inputs, plain, strict=True):
+        given = np.frombuffer(each["image"], np.uint8)[:octets].astype(int)
+        assert list(outputs["results"]) == np.rint((given + 1) / 2).astype(int).tolist()
     assert lift(accelerator, executable).run(inputs) == plain

@@ -74,6 +74,8 @@ def stage(random: np.random.Generator, known: Any, begin: int) -> Stage:
         made = begins[:, None] + np.append(0, np.cumsum(each)[:-1])
     few = random.random((width * values, lanes)) < random.choice([0.1, 1])
     weights = few * random.integers(-(1 << int(random.integers(1, 26))), 1 << 8, few.shape)
+    biased = random.random() < 0.3
+    limit = 1 << int(random.choice([8, 31]))
     return Stage(
         level=0,
         row=row,
@@ -90,6 +92,8 @@ def stage(random: np.random.Generator, known: Any, begin: int) -> Stage:
         width=width,
         other_width=other_width,
         zeros=tuple(random.integers(0, 256, 2).tolist()) if how is Made.PAIRS else (0, 0),
+        bias=random.integers(-limit, limit, lanes).astype(np.int32) if biased else None,
+        of_bias=int(random.integers(0, values + 1)) if biased and how is Made.PRODUCTS else 0,
     )
 
 
@@ -107,16 +111,29 @@ def sum_of(each: Stage, octets: Any, p: int, lane: int) -> int:
     if each.how is Made.MAXIMUM:
         return max(values)
     if each.how is Made.PRODUCTS:
-        weights = each.weights[:, lane].tolist()
-        return sum(w * (v - each.zero) for w, v in zip(weights, values, strict=True))
+        weights = each.weights[: len(values) - each.of_bias, lane].tolist()
+        return sum(w * (v - each.zero) for w, v in zip(weights, values, strict=False))
     taken, width = each.others[p].tolist(), each.other_width
     factors = [value(octets, taken[k : k + width]) for k in range(0, len(taken), width)]
     one, other = each.zeros
     return sum((v - one) * (f - other) for v, f in zip(values, factors, strict=True))
 
 
-def result(each: Stage, tensor: Any, total: int, lane: int) -> int:
-    total = (total + int(each.offset[lane]) + (1 << 31)) % (1 << 32) - (1 << 31)
+def bias_of(each: Stage, octets: Any, p: int, lane: int) -> int:
+    """What is added at last."""
+    assert each.bias is not None
+    first = each.operands.shape[1] - each.of_bias
+    places = range(first, each.operands.shape[1])
+    more = sum(int(each.weights[k, lane]) * int(octets[each.operands[p, k]]) for k in places)
+    return word(int(each.bias[lane]) + more)
+
+
+def word(total: int) -> int:
+    return (total + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def result(each: Stage, tensor: Any, total: int, bias: int, lane: int) -> int:
+    total = max(-(1 << 31), min((1 << 31) - 1, word(total + int(each.offset[lane])) + bias))
     if each.row == STORED:
         return total & 0xFFFFFFFF
     parameters = tensor[each.row]
@@ -137,7 +154,8 @@ def slow(parts: list[Stage], tensor: Any, given: bytes, identities: int) -> Any:
             lane = 0
             for first, count in zip(each.made[p], each.blocks, strict=True):
                 for k in range(count):
-                    found = result(each, tensor, sum_of(each, octets, p, lane), lane)
+                    bias = 0 if each.bias is None else bias_of(each, octets, p, lane)
+                    found = result(each, tensor, sum_of(each, octets, p, lane), bias, lane)
                     begin = CONSTANTS + first + each.size * k
                     octets[begin : begin + each.size] = [
                         found >> 8 * n & 0xFF for n in range(each.size)

@@ -230,12 +230,15 @@ def short_sums(count: int, read: int, write: int, apart: int) -> dict[str, Any]:
 
 def held_apart(count: int, read: int, write: int, apart: int) -> list[int]:
     """Where sweeps begin: at a sum that reads what one since the last of them has written."""
-    begins, written = [0], set[int]()
+    begins, written, late = [0], set[int](), set[int]()
     for k in range(count):
         if read * k in written:
             begins.append(k)
             written = set()
-        written.add(apart + write * k)
+        written |= late
+        late = {apart + write * k}
+        if k + 1 == count or read * (k + 1) not in late:
+            written, late = written | late, set()
     return begins
 
 

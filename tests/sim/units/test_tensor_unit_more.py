@@ -19,7 +19,7 @@ from hypothesis import given
 from slow_model import tensor_unit as slow
 from stimulus import Walk, constrained_random
 from unit_bench import Bench
-from unit_cases.tensor_unit import Case, cases
+from unit_cases.tensor_unit import SATURATING, Case, biased, cases, in_place
 
 BINS = (
     "position before the first pixel",
@@ -370,3 +370,37 @@ def test_what_is_no_number_counts_as_0() -> None:
     written: Any = saturate
     written.py_func(scaled, np.float32(7), np.float32(255), rounded, len(scaled))
     assert rounded.tolist() == [7, 9, 0, 255, 0]
+
+
+@pytest.mark.parametrize(("positions", "wide"), [(1, False), (2, False), (3, False), (2, True)])
+def test_a_result_is_in_its_place_when_the_next_iteration_has_read(
+    positions: int, *, wide: bool
+) -> None:
+    """Twice in place is once; each further time adds one, since that result has arrived."""
+    fields = in_place(16, positions, wide=wide) | {"tiles": 1}
+    bench = Bench([(slow.MAC, fields)])
+    bench.tiles["wide"][0, :4] = [1 << 8 * lane for lane in range(4)]
+    octets = np.arange(16, dtype=np.uint8)
+    bench.tiles["narrow"][0].view(np.uint8)[64:80] = octets
+    tile = bench.tile(0)
+    assert slow.run(tile, slow.MAC, fields)
+    bench.run()
+    assert bench.fault is None
+    bench.assert_tiles([tile])
+    if not wide:
+        assert bytes(tile.narrow[64:80]) == bytes(octets + (positions + 1) // 2)
+
+
+@pytest.mark.parametrize(("total", "bias", "expected"), SATURATING)
+def test_a_sum_with_its_bias_saturates(total: int, bias: int, expected: int) -> None:
+    """Beyond 32 bits it does not come out at the other end."""
+    fields = biased(total, bias) | {"tiles": 1}
+    bench = Bench([(slow.MAC, fields)])
+    bench.tiles["wide"][0, :4] = 1
+    bench.tiles["narrow"][0, 16] = 0
+    tile = bench.tile(0)
+    assert slow.run(tile, slow.MAC, fields)
+    bench.run()
+    assert bench.fault is None
+    bench.assert_tiles([tile])
+    assert list(tile.narrow[128:132]) == [expected] * 4

@@ -7,7 +7,7 @@ apart by another tile, which has a 1 in the place of each of their bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from slow_model.tensor_unit import (
     INTERPOLATE,
     MAC,
     Fields,
+    is_late,
     lanes,
     main_elements,
     output_bytes,
@@ -25,10 +26,11 @@ from slow_model.tensor_unit import (
     run_ends,
     scale_half,
     tap_offset,
+    words_of,
     working,
-    write_results,
+    write_word,
 )
-from slow_model.traversal import walk
+from slow_model.traversal import Element, walk
 
 PARAMETER = 0xFF
 SECOND_HALF = 256
@@ -80,7 +82,9 @@ def run(tile: Tile, halves: Tile, operation: str, fields: Fields, mark: int) -> 
     writes, half_writes = (iter(walk(fields, "narrow_write")) for _ in range(2))
     zero_row = fields["zero_point_base"]
     ends = run_ends(fields)
-    for i, element in enumerate(main_elements(fields)):
+    late: list[tuple[Tile, bytes, Element]] = []
+    elements = main_elements(fields)
+    for i, element in enumerate(elements):
         if not watchers.passes(tile.flags, element.begins):
             break
         noted.begun = True
@@ -99,23 +103,48 @@ def run(tile: Tile, halves: Tile, operation: str, fields: Fields, mark: int) -> 
         if operation == MAC and fields["load_parameter_zero_point"]:
             _whole(noted.parameters, tile.row(zero_row)[:count], halves.row(zero_row)[:count])
             if fields["output_block_loop"] in element.ends:
-                zero_row += fields["zero_point_stride"]
-                if zero_row > fields["zero_point_limit"]:
-                    zero_row = fields["zero_point_base"]
+                zero_row = _next_zero_row(fields, zero_row)
+        _write_all(fields, late)
+        late = []
         keeps = fields["partial_sum_read"] in (2, 3)
         if ends[i] and (keeps or reduction_edges(fields, element.index)[1]):
-            row = 64 * scale_half(watchers)
-            for name, first in (("use_scales", row), ("apply_bias", 128 + row)):
-                if fields.get(name) and operation != INTERPOLATE:
-                    _whole(noted.scales, *(_scales(each, first, count) for each in (tile, halves)))
-            _write_octets(tile, fields, mark % SECOND_HALF, count, writes)
-            _write_octets(halves, fields, mark // SECOND_HALF, count, half_writes)
+            if operation != INTERPOLATE:
+                _note_scales(noted, (tile, halves), fields, 64 * scale_half(watchers), count)
+            results = (
+                (tile, mark % SECOND_HALF, writes),
+                (halves, mark // SECOND_HALF, half_writes),
+            )
+            for one, octet, places in results:
+                given = [(one, *each) for each in _octets(fields, octet, count, places)]
+                if is_late(operation, fields, elements, ends, i + 1, watchers, len(given)):
+                    late.append(given.pop())
+                _write_all(fields, given)
     return noted
 
 
-def _write_octets(tile: Tile, fields: Fields, octet: int, count: int, places: Any) -> None:
+def _next_zero_row(fields: Fields, row: int) -> int:
+    row += fields["zero_point_stride"]
+    return int(fields["zero_point_base"]) if row > fields["zero_point_limit"] else row
+
+
+def _note_scales(
+    noted: Noted, tiles: tuple[Tile, Tile], fields: Fields, row: int, count: int
+) -> None:
+    for name, first in (("use_scales", row), ("apply_bias", 128 + row)):
+        if fields.get(name):
+            _whole(noted.scales, *(_scales(each, first, count) for each in tiles))
+
+
+def _octets(
+    fields: Fields, octet: int, count: int, places: Iterator[Element]
+) -> list[tuple[bytes, Element]]:
     result = int.from_bytes([octet] * output_bytes(fields))
-    write_results(tile, fields, [result] * count, places)
+    return words_of(fields, [result] * count, places)
+
+
+def _write_all(fields: Fields, words: Iterable[tuple[Tile, bytes, Element]]) -> None:
+    for tile, word, place in words:
+        write_word(tile, fields, word, place)
 
 
 def _width(operation: str, fields: Fields, count: int) -> int:

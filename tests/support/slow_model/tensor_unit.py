@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,9 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
     writes = iter(walk(fields, "narrow_write"))
     zero_row = fields["zero_point_base"]
     accumulator: list[int] | None = None
-    for i, element in enumerate(main_elements(fields)):
+    late: tuple[bytes, Element] | None = None
+    elements = main_elements(fields)
+    for i, element in enumerate(elements):
         if not watchers.passes(tile.flags, element.begins):
             return False
         count = lanes(fields, element.index)
@@ -102,6 +104,9 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
                 accumulator[lane] = max([accumulator[lane], *terms])
             else:
                 accumulator[lane] = wrap(accumulator[lane] + sum(terms))
+        if late is not None:
+            write_word(tile, fields, *late)
+            late = None
         tile.flags[1] += produce(fields, "parameter_read_producer", granule.ends)
         tile.flags[2] += produce(fields, "partial_sum_producer", total.ends)
         if ends[i]:
@@ -113,7 +118,11 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
                     output(tile, operation, fields, accumulator[lane], lane, half)
                     for lane in range(count)
                 ]
-                write_results(tile, fields, results, writes)
+                words = words_of(fields, results, writes)
+                if is_late(operation, fields, elements, ends, i + 1, watchers, len(words)):
+                    late = words.pop()
+                for each in words:
+                    write_word(tile, fields, *each)
             accumulator = None
         if fields["load_parameter_zero_point"] and fields["output_block_loop"] in element.ends:
             following = zero_row + fields["zero_point_stride"]
@@ -121,6 +130,25 @@ def run(tile: Tile, operation: str, fields: Fields) -> bool:
             zero_row = fields["zero_point_base"] if wraps else following
     assert next(writes, None) is None
     return True
+
+
+def is_late(
+    operation: str,
+    fields: Fields,
+    elements: list[Element],
+    ends: list[bool],
+    i: int,
+    watchers: Watchers,
+    words: int,
+) -> bool:
+    """The last of ``words`` of results is on its way while iteration ``i`` reads: that is a run of
+    its own, which no watcher holds back, and whose sums leave if it waits for words before."""
+    if operation != MAC or i == len(elements) or not ends[i]:
+        return False
+    if any(each["depth"] in elements[i].begins for each in watchers.watchers):
+        return False
+    leaves = fields["partial_sum_read"] in (2, 3) or reduction_edges(fields, elements[i].index)[1]
+    return words == 1 or leaves
 
 
 def _begin(tile: Tile, operation: str, fields: Fields, address: int, *, again: bool) -> list[int]:
@@ -229,7 +257,7 @@ def output(tile: Tile, operation: str, fields: Fields, total: int, lane: int, ha
     bias = fields.get("immediate_bias", 0)
     if fields["apply_bias"] and operation != INTERPOLATE:
         bias = int.from_bytes(_lane_word(tile, 128 + 64 * half + lane), "little", signed=True)
-    y = np.float32(wrap(total + bias))
+    y = np.float32(max(-(1 << 31), min((1 << 31) - 1, total + bias)))
     scale = float32(fields["output_scale"])
     if fields["use_scales"]:
         scale = np.float32(struct.unpack("<f", _lane_word(tile, 64 * half + lane))[0]) * scale
@@ -270,12 +298,17 @@ def table(tile: Tile, y: np.float32) -> np.float32:
     return value
 
 
-def write_results(tile: Tile, fields: Fields, results: list[int], writes: Any) -> None:
-    """Four bytes an access; bytes beyond the last lane are 0."""
+def words_of(
+    fields: Fields, results: list[int], writes: Iterator[Element]
+) -> list[tuple[bytes, Element]]:
+    """Four bytes an access, each with its place; bytes beyond the last lane are 0."""
     size = output_bytes(fields)
     data = b"".join(result.to_bytes(size, "little") for result in results)
-    for first in range(0, len(data), 4):
-        element = next(writes)
-        word = data[first : first + 4].ljust(4, b"\0")
-        tile.narrow[element.address : element.address + 4] = word
-        tile.flags[0] += produce(fields, "narrow_write_producer", element.ends)
+    parts = [data[first : first + 4].ljust(4, b"\0") for first in range(0, len(data), 4)]
+    return [(part, next(writes)) for part in parts]
+
+
+def write_word(tile: Tile, fields: Fields, word: bytes, place: Element) -> None:
+    """Write a word to its place, and count it."""
+    tile.narrow[place.address : place.address + 4] = word
+    tile.flags[0] += produce(fields, "narrow_write_producer", place.ends)

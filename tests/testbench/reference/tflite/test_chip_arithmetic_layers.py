@@ -257,10 +257,11 @@ def test_a_sum_that_no_float_holds_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "assumed"), [(1e-21, []), (1e-6, ["a sum beyond 32 bits wraps"])]
+    ("scale", "assumed"),
+    [(1e-21, ""), (1e-6, "a sum with its bias beyond 32 bits saturates")],
 )
-def test_a_sum_beyond_32_bits_wraps_and_says_so_where_it_matters(
-    scale: float, assumed: list[str]
+def test_a_sum_beyond_32_bits_saturates_and_says_so_where_it_matters(
+    scale: float, assumed: str
 ) -> None:
     """A channel without weights has a bias of 2^31 - 1, which its factor makes 0 of."""
     weights, bias = np.array([[127]], np.int8), np.array([2**31 - 1], np.int32)
@@ -272,10 +273,30 @@ def test_a_sum_beyond_32_bits_wraps_and_says_so_where_it_matters(
     ]
     network = single("FULLY_CONNECTED", tensors, (0, 1, 2), (3,))
     values = ChipArithmetic(network).run([np.array([[127]], np.int8)])
-    total = (127 * 255 + 2**31 - 1 + 2**31) % 2**32 - 2**31
-    expected = slow_output(total, slow_factor(0.5, scale, tensors[3]), tensors[3])
+    expected = slow_output(2**31 - 1, slow_factor(0.5, scale, tensors[3]), tensors[3])
     assert values[3].tolist() == [[expected]]
-    assert values.assumed.get(0, "") == "; ".join(assumed)
+    assert values.assumed.get(0, "") == assumed
+
+
+@pytest.mark.parametrize("bias", [0, -5, -(2**31)])
+def test_products_beyond_32_bits_wrap_before_the_bias_is_added(bias: int) -> None:
+    width, kind = 70_000, np.int8
+    tensors = [
+        tensor(0, (1, width), "i1", 0.5, -128),
+        tensor(1, (1, width), "i1", 1e-8, 0, np.full((1, width), 127, kind)),
+        tensor(2, (1,), "i4", constant=np.array([bias], np.int32)),
+        tensor(3, (1, 1), "i1", 0.25, -3),
+    ]
+    network = single("FULLY_CONNECTED", tensors, (0, 1, 2), (3,))
+    values = ChipArithmetic(network).run([np.full((1, width), 127, kind)])
+    wrapped = (width * 127 * 255 + 2**31) % 2**32 - 2**31
+    total = max(wrapped + bias, -(2**31))
+    expected = slow_output(total, slow_factor(0.5, 1e-8, tensors[3]), tensors[3])
+    assert values[3].tolist() == [[expected]]
+    said = values.assumed.get(0, "")
+    assert ("a sum of products beyond 32 bits wraps" in said) and (
+        ("saturates" in said) == (wrapped + bias < -(2**31))
+    )
 
 
 # --- pools and means ----------------------------------------------------------------------------

@@ -1,0 +1,114 @@
+"""Value numbers of operators that programs compute in several steps, each with its own stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from darwinn_reference.tflite.coefficient_tables import CoefficientTable
+from darwinn_sim.kernel.field import CONSTANTS
+from darwinn_sim.numbering import kernels
+from darwinn_sim.units.output_stage import OUTPUT_16BIT, RANGE_REDUCTION, TABLE
+from numpy.typing import NDArray
+
+Elements = NDArray[np.uint64]
+
+Bounds = tuple[int, int, int]
+"""The least and the greatest byte of a result, and its zero point."""
+
+HIGHEST = CONSTANTS - 1
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Numbers of what a program makes of the inputs of an operator, step by step.
+
+    ``settled`` are the steps of which all programs hold the same constants; the last one is the
+    operator's output. The steps ``before`` have constants that follow from the scales, and may take
+    padding along.
+    """
+
+    before: tuple[Elements, ...]
+    settled: tuple[Elements, ...]
+
+    @property
+    def last(self) -> Elements:
+        """The operator's output."""
+        return self.settled[-1]
+
+
+def sums(terms: list[Elements], weights: list[int], constant: int) -> Elements:
+    """A constant, and terms of the same size times weights."""
+    parts = np.empty((len(terms), 2, terms[0].size), np.int64)
+    for term, part in zip(terms, parts, strict=True):
+        kernels.split(np.ascontiguousarray(term), part[0], part[1])
+    low, high = (np.array(weights)[:, None, None] * parts).sum(axis=0)
+    found = np.empty(terms[0].size, np.uint64)
+    kernels.joined(low + constant, high, found)
+    return found
+
+
+def products(one: Elements, other: Elements) -> Elements:
+    """Values times values."""
+    found = np.empty(one.size, np.uint64)
+    kernels.products(one, 0, other, 0, found)
+    return found
+
+
+def results(totals: Elements, factor: np.float32 | NDArray[np.float32], bounds: Bounds) -> Elements:
+    """What an output stage makes of sums, with one factor or one for each."""
+    return results_of_form(totals, factor, np.uint64(kernels.form(*bounds)))
+
+
+def results_of_form(
+    totals: Elements, factor: np.float32 | NDArray[np.float32], form: np.uint64
+) -> Elements:
+    """As :func:`results`, by the number of the bounds or of a table (:func:`form_of`)."""
+    found = np.empty(totals.size, np.uint64)
+    scales = np.ascontiguousarray(np.broadcast_to(factor, totals.shape), np.float32)
+    kernels.results(totals, scales, form, found)
+    return found
+
+
+def scaled_bytes(
+    numbers: Elements, zero_point: int, factors: NDArray[np.float32], bounds: Bounds
+) -> Elements:
+    """What an output stage makes of single bytes less a zero point, times a factor each.
+
+    Bytes that it does not change are the same bytes; constants and factors of 0 give constants.
+    """
+    low, high, offset = bounds
+    every = np.arange(CONSTANTS) - zero_point
+    found = results(sums([numbers], [1], -zero_point), factors, bounds)
+    kinds, which = np.unique(factors.view(np.uint32), return_inverse=True)
+    for k, factor in enumerate(kinds.view(np.float32)):
+        values = np.rint(every.astype(np.float32) * factor) + offset
+        values = np.clip(values, low, high).astype(np.uint64)
+        here = which == k
+        constant = here & (numbers < CONSTANTS)
+        found[constant] = values[numbers[constant].astype(np.intp)]
+        if factor == 0:
+            found[here] = offset
+        elif np.array_equal(values, np.arange(CONSTANTS)):
+            found[here] = numbers[here]
+    return found
+
+
+def looked_up(numbers: Elements, table: NDArray[np.int32]) -> Elements:
+    """A function of bytes by its 256 values."""
+    found = np.empty(numbers.size, np.uint64)
+    function = np.uint64(kernels.function_of_byte(table))
+    kernels.apply(function, table, numbers, found)
+    return found
+
+
+def form_of(table: object, *, wide: bool) -> np.uint64:
+    """The number of an output stage with a function table, whose zero point is 0; ``wide``: its
+    results have 16 bits."""
+    assert isinstance(table, CoefficientTable)
+    coefficients = np.ascontiguousarray(table.coefficients.reshape(-1)).view(np.uint32)
+    bounds = np.ascontiguousarray(table.lower_bounds).view(np.uint32)
+    function = TABLE | RANGE_REDUCTION * table.range_reduction | OUTPUT_16BIT * wide
+    symmetry = 2 * table.odd + table.symmetric
+    form = kernels.table_form(coefficients, bounds, function, table.low, table.high, symmetry)
+    return np.uint64(form)
