@@ -37,12 +37,17 @@ def sides(call: Call) -> tuple[Operand, Operand] | None:
 def weighted_sum(
     call: Call, computed: Operand, constant: Operand, signs: tuple[int, int]
 ) -> AnyArray:
-    """``signs[0] * computed + signs[1] * constant``: bias = round(constant / s_in)."""
+    """``signs[0] * computed + signs[1] * constant``: bias = round(constant / s_in).
+
+    The weights are 1 in any case: what is subtracted has a factor less than 0. Known from the
+    normalisation of a public transformer (efficient_l3), which subtracts from a constant.
+    """
     call.expect(np.broadcast_shapes(computed.value.shape, constant.value.shape))
     levels = constant.centred().reshape(-1)
     bias = constant_term(levels, constant.scale, computed.scale)
-    total = signs[0] * _spread(call, computed) + call.fixed(signs[1] * bias)
-    return call.finish(total, call.requantisation(computed))
+    sign, others = signs
+    total = _spread(call, computed) + call.fixed(sign * others * bias)
+    return call.finish(total, np.float32(sign) * call.requantisation(computed))
 
 
 def product(call: Call, computed: Operand, constant: Operand) -> AnyArray:

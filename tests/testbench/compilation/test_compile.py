@@ -104,6 +104,7 @@ def test_parts_that_meet_in_a_word_are_proved() -> None:
     [
         (BuiltinOperator.ADD, (1, 5, 1, 6)),
         (BuiltinOperator.SUB, (5, 7, 1)),
+        (BuiltinOperator.SUB, (6,)),
         (BuiltinOperator.MUL, (1, 5, 7, 6)),
     ],
 )

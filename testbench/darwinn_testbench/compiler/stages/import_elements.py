@@ -163,17 +163,15 @@ def _by_channel(
     place: int,
     factors: NDArray[np.float32],
     bias: NDArray[np.int32],
-    *,
-    sign: int = 1,
 ) -> AnyOperation:
-    """A layer of weights 1 (or -1), with a factor and a bias for each channel."""
+    """A layer of weights 1, with a factor and a bias for each channel."""
     tensor, image = importer.result(operator)
     source = importer.source(operator, place)
     if source.shape[-3:] != image.shape[-3:]:
         raise StaysError("an operand that is repeated")
     stage = stage_of(tensor, image, factors, bias, activation_of(operator))
-    zero = 1
-    weights = np.full((1, 1, image.channels), zero + sign, np.uint8)
+    zero = 0
+    weights = np.ones((1, 1, image.channels), np.uint8)
     return Channelwise(
         operator.index, operator.name, image, source, UNIT, UNIT, weights, zero, stage
     )
@@ -192,8 +190,9 @@ def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
             levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
             steps = constant_term(levels.reshape(-1), constant.scale[0], source.scale)
             factors = conversion_factor(source.scale, tensor)
-            bias = (signs[1] * steps).astype(np.int32)
-            return _by_channel(importer, operator, place, factors, bias, sign=signs[0])
+            # What is subtracted has a factor less than 0, and weights of 1, as in public programs.
+            bias = (signs[0] * signs[1] * steps).astype(np.int32)
+            return _by_channel(importer, operator, place, np.float32(signs[0]) * factors, bias)
         left, right = (_element_operand(importer, operator, place, image) for place in (0, 1))
         if sign < 0 and left is right:
             raise StaysError("a difference of a tensor and itself")
