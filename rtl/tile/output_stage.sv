@@ -30,8 +30,8 @@ module output_stage
   logic [7:0] exponent;
   logic [2:0] segment;
   logic reduces, negates;
-  logic signed [32:0] exact;
-  logic signed [31:0] biased;
+  logic signed [32:0] unsaturated;
+  logic signed [31:0] with_bias;
   logic signed [32:0] shifted;
   logic signed [32:0] highest;
 
@@ -39,15 +39,16 @@ module output_stage
 
   // Bias, scale, clip.
   always_comb begin
-    exact   = '0;
-    biased  = '0;
-    scaled  = '0;
+    unsaturated = '0;
+    with_bias = '0;
+    scaled = '0;
     clipped = '0;
     if (active) begin
-      exact  = 33'(sum) + 33'(bias);
-      biased = exact[31:0];
-      if (exact[32] != exact[31]) biased = exact[32] ? 32'sh8000_0000 : 32'sh7fff_ffff;
-      scaled  = multiply(from_int32(biased), scale);
+      unsaturated = 33'(sum) + 33'(bias);
+      with_bias   = unsaturated[31:0];
+      if (unsaturated[32] != unsaturated[31])
+        with_bias = unsaturated[32] ? 32'sh8000_0000 : 32'sh7fff_ffff;
+      scaled  = multiply(from_int32(with_bias), scale);
       clipped = scaled;
       if (clips && less_than(high_clip, clipped)) clipped = high_clip;
       if (clips && less_than(clipped, low_clip)) clipped = low_clip;

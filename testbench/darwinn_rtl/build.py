@@ -105,11 +105,13 @@ class Design:
     def key(self) -> str:
         """Name of the build folder: different for designs that must not share one."""
         # What make has noted down of a build are the paths of what it was made from.
-        made_from = (sys.version, toolchain.verilator_root(), own_folder() or source_folder())
+        made_from = (sys.version, toolchain.verilator_root(), source_folder())
         kind: tuple[object, ...] = (self.waves, self.coverage, *self.defines, *self.seen)
         # Such builds are told apart from others, which keep the names that they have.
         kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
         kind += tuple(self.sizes.items())
+        # Sources of one's own, beside ours.
+        kind += tuple(filter(None, [own_folder()]))
         # So are those of other chips than the built-in harness.
         kind += parameters.differences()
         text = repr((self.parameters, self.c_sources, *kind, *made_from))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -51,8 +52,12 @@ def check(pair: TileAndModel, case: OutputCase) -> None:
     pair.rtl.narrow[0] = 1
     pair.rtl.wide[: chip.LANES] = ZERO + case.products
     pair.rtl.scale_bias[: chip.LANES] = case.scales.view(np.uint32)
-    biases = (case.sums - case.products) % (1 << 32)
-    pair.rtl.scale_bias[2 * chip.LANES : 3 * chip.LANES] = biases.astype(np.uint32)
+    # A bias has 32 bits, and what it gives with the product saturates.
+    limits = np.iinfo(np.int32)
+    products = case.products.astype(np.int64)
+    biases = np.clip(case.sums - products, limits.min, limits.max)
+    case = replace(case, sums=np.clip(products + biases, limits.min, limits.max))
+    pair.rtl.scale_bias[2 * chip.LANES : 3 * chip.LANES] = biases.astype(np.int32).view(np.uint32)
     table = {"coefficient": case.coefficients.ravel().tolist(), "lower_bound": case.bounds.tolist()}
     pair.give("CoefficientTable", table | {"degree": 3})
     pair.give(MAC, instruction(case))

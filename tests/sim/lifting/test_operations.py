@@ -112,7 +112,7 @@ def test_operations_are_performed_one_after_another(operation: int, inputs: int)
         Parameters.zeros(1),
         steps,
         kernels.Span.zeros(1),
-        *(none, none, reals[0], none, none, none, reals, reals),
+        *(none, none, none, reals[0], none, none, none, reals, reals),
         made,
     )
     kernels.make(plan, 0, 1, inputs, kernels.room_of(plan, inputs), values.reshape(-1))

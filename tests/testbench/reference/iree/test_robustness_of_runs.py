@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from darwinn_reference.protocol import Datum, Port
 
 CHANGES = 700
 BLOCKS = 5_000
+LARGEST = 1 << 20
+"""Elements of an argument that is made: types may come from checks, which are changed as well."""
 
 
 def datum_for(port: Port) -> Datum:
@@ -21,7 +24,10 @@ def datum_for(port: Port) -> Datum:
     if not port.shape:
         number: Datum = port.dtype.type(3)
         return number
-    return np.ones([size or 2 for size in port.shape], port.dtype)
+    shape = [size or 2 for size in port.shape]
+    if math.prod(shape) > LARGEST:
+        raise ExecutionError("an argument that is too large to be made")
+    return np.ones(shape, port.dtype)
 
 
 @pytest.mark.parametrize(
