@@ -26,7 +26,7 @@ WORDS_OF_NIGHT = $(if $(HOURS),--hours $(HOURS)) $(if $(ONLY),--only $(ONLY)) \
     $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT))
 
 # Files of every format read and written, the command, results on every path, pages and pictures.
-TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel tests/testbench/compiler \
+TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel/test_compiled.py tests/testbench/compiler \
     tests/testbench/report tests/testbench/pages tests/testbench/kernels tests/testbench/regression \
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 

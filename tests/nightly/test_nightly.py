@@ -150,6 +150,7 @@ def test_a_job_without_end_is_ended_with_all_that_it_has_started(
     assert found.jobs[0].says == ("on" if deaf else "KeyboardInterrupt")
 
 
+@pytest.mark.nightly
 def test_a_job_that_is_late_says_which_tests_have_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

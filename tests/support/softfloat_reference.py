@@ -174,10 +174,16 @@ def _stage(
 def _stages(cases: Any, results: Any, bounds: Any, table: Any) -> None:
     for i in range(cases.shape[0]):
         total, bias, scale, high, low, switches, zero = cases[i]
-        with_bias = np.int64(np.int32(total)) + np.int64(np.int32(bias))
-        with_bias = min(max(with_bias, -(1 << 31)), (1 << 31) - 1)
+        with_bias = int(np.int32(total)) + int(np.int32(bias))
         results[i] = _stage(
-            np.int32(with_bias), scale, high, low, switches, np.int64(zero), bounds, table
+            np.int32(min(max(with_bias, -(1 << 31)), (1 << 31) - 1)),
+            scale,
+            high,
+            low,
+            switches,
+            np.int64(zero),
+            bounds,
+            table,
         )
 
 

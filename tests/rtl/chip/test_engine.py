@@ -94,6 +94,8 @@ def test_samples_run_in_block_ram_in_the_same_cycles(
     assert check(*files) == cycles
 
 
+@pytest.mark.nightly  # it builds the chip anew, with stalls
+@pytest.mark.asked_of_mutants
 @pytest.mark.parametrize("network", ["dense", "convolution"])
 def test_random_stalls_change_no_byte(samples: Path, network: str) -> None:
     """Host memory, ring, hand-over and units wait at random: only the cycles are others."""

@@ -134,7 +134,14 @@ def _numbers(words: list[bytes]) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("scales", [False, True], ids=["words", "scales"])
-@pytest.mark.parametrize("ratio", [1, 7], ids=["array", "block RAM"])
+@pytest.mark.parametrize(
+    "ratio",
+    [
+        pytest.param(1, id="array"),
+        # The gate builds block RAM for test_block_ram.py.
+        pytest.param(7, id="block RAM", marks=(pytest.mark.nightly, pytest.mark.asked_of_mutants)),
+    ],
+)
 def test_units_at_once_do_what_each_does_alone(ratio: int, scales: bool) -> None:
     pair = TileAndModel({GO: 0}, ratio)
     pair.rtl.stall(0, 0)

@@ -141,6 +141,7 @@ def outputs_of(folder: Path, name: str, segments: int, chip_only: bool) -> dict[
     return {row.name: row.tensor.tobytes() for row in report.rows}
 
 
+@pytest.mark.nightly
 def test_a_model_in_three_segments_equals_the_same_in_two(corpus: Path, wild: Path) -> None:
     boxes = {f"TFLite_Detection_PostProcess{k}" for k in ("", ":1", ":2", ":3")}
     for chip_only, names in ((True, {"Squeeze1", "convert_scores"}), (False, boxes)):

@@ -95,6 +95,7 @@ MODELS: Mapping[str, Expected] = {
 }
 LARGE = frozenset(
     {
+        "deeplabv3_mnv2_dm05_pascal_quant",
         "mobilenet_v1_1.0_224_quant_embedding_extractor",
         "posenet_mobilenet_v1_075_353_481_16_quant_decoder",
         "deeplab_mobilenet_edgetpu_slim_cityscapes_quant",
