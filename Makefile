@@ -25,9 +25,12 @@ WORDS_OF_KERNELS = $(if $(KERNELS),--kernels $(KERNELS))
 WORDS_OF_NIGHT = $(if $(HOURS),--hours $(HOURS)) $(if $(ONLY),--only $(ONLY)) \
     $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT))
 
-# Files of every format read and written, the command, results on every path, pages and pictures.
-TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel/test_compiled.py tests/testbench/compiler \
-    tests/testbench/report tests/testbench/pages tests/testbench/kernels tests/testbench/regression \
+# Files of every format read and written, the command, results on every path, pages and pictures;
+# nothing whose kernels compile for minutes.
+TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel/test_compiled.py \
+    tests/testbench/report tests/testbench/pages tests/testbench/kernels \
+    tests/testbench/regression/test_run.py::test_tasks_are_handed_out_a_few_at_a_time \
+    tests/testbench/regression/test_run.py::test_a_scheduler_that_goes_away_is_an_error_that_says_so \
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
 .DEFAULT_GOAL := help
