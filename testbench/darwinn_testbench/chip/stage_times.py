@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from darwinn_formats.darwinn import load
 from darwinn_formats.darwinn.schema import ExecutableType
@@ -24,6 +24,8 @@ from darwinn_testbench.request.timing import CycleTiming, FileTiming
 
 _SEGMENT = re.compile(r"segment_(\d+)_of_(\d+)")
 """How the compiler names the files of segments."""
+
+_Timing = TypeVar("_Timing", bound=Row)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,13 +203,7 @@ def pipeline_times(
         rows = [replace(row, busy=(row.milliseconds or 0.0) / slowest) for row in rows]
         figures["pipeline"] = told = _pipeline(times, [row.name for row in rows])
         message = _told(told, figures)
-    return Report(
-        command="cycles",
-        file=f"{len(rows)} files",
-        rows=tuple(rows),
-        figures=figures,
-        message=message,
-    )
+    return _report(rows, figures, message)
 
 
 def turn_times(sources: Sequence[Source], opened: Opened, asked: CycleTiming) -> Report[TurnRow]:
@@ -237,6 +233,10 @@ def turn_times(sources: Sequence[Source], opened: Opened, asked: CycleTiming) ->
             f"a round of {counted(len(rows), 'inference')} takes {total:.3g} ms, {cost}; "
             f"{_conditions(figures)}"
         )
+    return _report(rows, figures, message)
+
+
+def _report(rows: Sequence[_Timing], figures: Mapping[str, Any], message: str) -> Report[_Timing]:
     return Report(
         command="cycles",
         file=f"{len(rows)} files",

@@ -7,7 +7,7 @@ tiles then tell each other what they have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,39 +55,59 @@ def _image_convolution(
     if each > areas.rows:
         yield from _convolution_in_parts(operation, weights, (source, result), areas)
         return
+    pixel = [(depth // GROUP, GROUP)]
+    parts = parts_of(operation.rows, operation.columns, source, result, pixel)
+    yield from _by_blocks(operation, "convolution", blocks, (outputs, taps), parts, areas)
+
+
+def _by_blocks(
+    operation: Convolution | TransposedConvolution,
+    name: str,
+    blocks: Sequence[Rows],
+    sizes: tuple[int, int],
+    parts: dict[int, Part],
+    areas: Areas,
+) -> Iterator[Phase]:
+    """As many blocks of 64 channels at a time as have room; ``parts`` are those of the first.
+
+    ``sizes``: outputs, and words of a window.
+    """
+    outputs, taps = sizes
+    each = len(blocks[0])
     at_once = max(1, areas.half_rows // each)
     for first in range(0, len(blocks), at_once):
         chunk = blocks[first : first + at_once]
         row, alone = areas.take(len(chunk) * each, each)
         lanes = [_lanes(outputs, first + k) for k in range(len(chunk))]
-        sums = Sums(
-            operation.stage,
-            operation.source.zero_point,
-            operation.weight_zero_point,
-            taps,
-            len(chunk),
-            lanes[0],
-            lanes[-1],
-            0,
-            row,
-            each,
-            [(taps, 1)],
+        sums = replace(
+            _sums(operation, operation.stage, taps, row, each),
+            blocks=len(chunk),
+            lanes=lanes[0],
+            last_lanes=lanes[-1],
         )
-        parts = parts_of(
-            operation.rows,
-            operation.columns,
-            source,
-            result,
-            [(depth // GROUP, GROUP)],
-            channel=first * chip.LANES,
-        )
+        moved = {
+            tile: replace(part, result=part.result + first * chip.LANES)
+            for tile, part in parts.items()
+        }
         yield Phase(
             operation.number,
-            "convolution",
-            emitting(sums, parts),
+            name,
+            emitting(sums, moved),
             [Piece(ALL_TILES, row + k * each, block) for k, block in enumerate(chunk)],
             alone=alone,
         )
+
+
+def _sums(
+    operation: Convolution | TransposedConvolution,
+    stage: OutputStage,
+    taps: int,
+    row: int,
+    each: int,
+) -> Sums:
+    """The sums of one block of 64 channels, whose ``each`` rows of parameters begin at ``row``."""
+    zero_points = operation.source.zero_point, operation.weight_zero_point
+    return Sums(stage, *zero_points, taps, 1, chip.LANES, chip.LANES, 0, row, each, [(taps, 1)])
 
 
 # --- more parameters than wide memory has room for ----------------------------------------------
@@ -113,6 +133,16 @@ def _boxes(shape: tuple[int, int, int], limit: int) -> list[_Box]:
         for top in range(0, height, rows)
         for left in range(0, width, columns)
         for first in range(0, depth, channels)
+    ]
+
+
+def _read_of(box: _Box, pitch: int, row_pitch: int) -> tuple[int, list[tuple[int, int]]]:
+    """Where a part of a window begins, from the window's first byte on, and the loops over it."""
+    top, left, channels = box
+    return top.start * row_pitch + left.start * pitch + channels.start, [
+        ((channels.stop - channels.start) // GROUP, GROUP),
+        (left.stop - left.start, pitch),
+        (top.stop - top.start, row_pitch),
     ]
 
 
@@ -146,18 +176,8 @@ def _steps(
         yield (
             box,
             blocks,
-            Sums(
-                stage,
-                operation.source.zero_point,
-                operation.weight_zero_point,
-                taps,
-                1,
-                chip.LANES,
-                chip.LANES,
-                0,
-                row,
-                len(blocks[0]),
-                [(taps, 1)],
+            replace(
+                _sums(operation, stage, taps, row, len(blocks[0])),
                 aside=Aside(aside, pixels, number > 0),
             ),
         )
@@ -180,13 +200,7 @@ def _convolution_in_parts(
         chosen = weights[first : first + chip.LANES]
         own = replace(operation, stage=_of_some(operation.stage, first, chip.LANES))
         for box, (rows,), sums in _steps(own, chosen, pixels, areas):
-            top, left, channels = box
-            offset = top.start * row_pitch + left.start * pitch + channels.start
-            read = [
-                ((channels.stop - channels.start) // GROUP, GROUP),
-                (left.stop - left.start, pitch),
-                (top.stop - top.start, row_pitch),
-            ]
+            offset, read = _read_of(box, pitch, row_pitch)
             moved = {
                 tile: replace(part, source=part.source + offset, read=read)
                 for tile, part in parts.items()
@@ -227,13 +241,7 @@ def _dense_in_parts(
         starts = {tile: result.base + begin + tile * chip.LANES for tile in widths}
         stage = _of_some(operation.stage, begin, at_once)
         for box, blocks, sums in _steps(replace(operation, stage=stage), chosen, 1, areas):
-            top, left, channels = box
-            offset = top.start * row_pitch + left.start * pitch + channels.start
-            read = [
-                ((channels.stop - channels.start) // GROUP, GROUP),
-                (left.stop - left.start, pitch),
-                (top.stop - top.start, row_pitch),
-            ]
+            offset, read = _read_of(box, pitch, row_pitch)
             by_lanes: dict[int, dict[int, Part]] = {}
             for tile, lanes in widths.items():
                 address = source.address(tile, *corner) + offset
@@ -309,36 +317,9 @@ def _results_at(
             (pitch, row_pitch),
             (across.stride * result.image.pitch, down.stride * result.row_pitch),
         )
-    each = len(blocks[0])
-    at_once = max(1, areas.half_rows // each)
-    for first in range(0, len(blocks), at_once):
-        chunk = blocks[first : first + at_once]
-        row, alone = areas.take(len(chunk) * each, each)
-        lanes = [_lanes(outputs, first + k) for k in range(len(chunk))]
-        sums = Sums(
-            operation.stage,
-            operation.source.zero_point,
-            operation.weight_zero_point,
-            taps,
-            len(chunk),
-            lanes[0],
-            lanes[-1],
-            0,
-            row,
-            each,
-            [(taps, 1)],
-        )
-        moved = {
-            tile: replace(part, result=part.result + first * chip.LANES)
-            for tile, part in parts.items()
-        }
-        yield Phase(
-            operation.number,
-            "transposed convolution",
-            emitting(sums, moved),
-            [Piece(ALL_TILES, row + k * each, block) for k, block in enumerate(chunk)],
-            alone=alone,
-        )
+    yield from _by_blocks(
+        operation, "transposed convolution", blocks, (outputs, taps), parts, areas
+    )
 
 
 def _padded_inputs(
@@ -389,18 +370,10 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
             by_lanes.setdefault(_lanes(outputs, first + tile), {})[tile] = part
         computations = [
             (
-                Sums(
-                    operation.stage,
-                    operation.source.zero_point,
-                    operation.weight_zero_point,
-                    taps,
-                    1,
-                    lanes,
-                    lanes,
-                    0,
-                    row,
-                    each,
-                    [(taps, 1)],
+                replace(
+                    _sums(operation, operation.stage, taps, row, each),
+                    lanes=lanes,
+                    last_lanes=lanes,
                 ),
                 parts,
             )
