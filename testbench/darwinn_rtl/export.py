@@ -8,8 +8,6 @@ The folder needs nothing of this project. It has our sources, the generated ones
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 from darwinn_rtl.build import Design, generate
 from darwinn_rtl.source_files import own_folder, source, source_files, source_folder
 from darwinn_rtl.source_order import in_order
+from darwinn_rtl.yosys import DesignRefused, is_installed, run_script
 
 GENERATED = "generated"
 """Folder of the generated sources."""
@@ -25,12 +24,6 @@ FILE_LIST = "files.f"
 
 WAIVERS = "waivers.vlt"
 """Warnings of Verilator that are waived, each with its reason."""
-
-_READ_BY_YOSYS = """
-import sys
-from pyosys import libyosys
-libyosys.run_pass("script " + sys.argv[1])
-"""
 
 
 class ExportFailed(Exception):
@@ -116,15 +109,15 @@ def plain_verilog(sources: Sequence[str | Path], design: Design, target: Path) -
     ]
     passes = ["proc", "flatten", "opt_clean", "bwmuxmap", f"write_verilog -noattr {target}"]
     lines = [" ".join(read), f"hierarchy -top {design.top}", *passes, ""]
+    if not is_installed():
+        raise ExportFailed("plain Verilog needs yosys with its slang front end: pip install pyosys")
     with tempfile.NamedTemporaryFile("w", suffix=".ys") as script:
         script.write("\n".join(lines))
         script.flush()
-        command = [sys.executable, "-c", _READ_BY_YOSYS, script.name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "No module named 'pyosys'" in done.stderr:
-        raise ExportFailed("plain Verilog needs yosys with its slang front end: pip install pyosys")
-    if done.returncode:
-        raise ExportFailed(f"yosys refuses {design.top}: {(done.stdout + done.stderr)[-2000:]}")
+        try:
+            run_script(Path(script.name))
+        except DesignRefused as reason:
+            raise ExportFailed(f"yosys refuses {design.top}: {reason}") from None
 
 
 def _plain(folder: Path, top: str, names: Sequence[str]) -> Path:

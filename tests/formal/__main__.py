@@ -27,10 +27,11 @@ from math import inf
 from pathlib import Path
 
 from darwinn_rtl.source_files import source
+from darwinn_rtl.yosys import DesignRefused
 
 from benchmarks.figures import keep_figures
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
-from tests.formal.yosys import Answer, DesignRefused, Question, Reply, ask, assertions
+from tests.formal.yosys import Answer, Question, Reply, ask, assertions
 from tests.nightly.deadline import from_another
 
 

@@ -25,10 +25,11 @@ from typing import Any
 
 from darwinn_rtl.build import Design, design_sources
 from darwinn_rtl.parameters import RATIO
+from darwinn_rtl.yosys import DesignRefused, run_script
 from darwinn_sim import chip
 
 from benchmarks.figures import keep_figures
-from tests.formal.yosys import DesignRefused, folders, run_script
+from tests.formal.yosys import folders
 
 PARTS = {
     "host": Design("harness", registers=True),

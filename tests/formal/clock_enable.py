@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.formal.yosys import Answer, DesignRefused, folders, run_script, sources
+from darwinn_rtl.yosys import DesignRefused, run_script
+
+from tests.formal.yosys import Answer, folders, sources
 
 TOP = "tile_clock"
 """The wrapper, which says what is assumed."""

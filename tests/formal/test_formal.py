@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from darwinn_rtl.source_files import source
+from darwinn_rtl.yosys import DesignRefused
 from weaving import Edit
 
 from tests.formal import area
 from tests.formal.__main__ import Result, main, perform, table
 from tests.formal.proofs import PROOFS, Proof, Property
-from tests.formal.yosys import WRAPPERS, Answer, DesignRefused, Question, Reply, ask, assertions
+from tests.formal.yosys import WRAPPERS, Answer, Question, Reply, ask, assertions
 
 ROOT = Path(__file__).parents[2]
 PLANNER = next(proof for proof in PROOFS if proof.name == "planner-8")

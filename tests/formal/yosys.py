@@ -10,8 +10,6 @@ every input, has any value; memories begin with any contents.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +18,7 @@ from pathlib import Path
 from darwinn_rtl.build import Design, generate
 from darwinn_rtl.source_files import source_files
 from darwinn_rtl.source_order import in_order
+from darwinn_rtl.yosys import run_script
 
 from tests.formal import register_map
 
@@ -77,13 +76,6 @@ delete -output
 design -save ready
 """
 """Word level, without memories; what has no value yet may have any."""
-
-_PROGRAM = """
-import sys, time
-from pyosys import libyosys
-libyosys.run_pass("script " + sys.argv[1])
-print("SECONDS", time.process_time())
-"""
 
 
 class Answer(StrEnum):
@@ -146,10 +138,6 @@ class Reply:
 
     answer: Answer
     cycles: int
-
-
-class DesignRefused(Exception):
-    """Yosys cannot read the design, or has failed; the text is the end of what it says."""
 
 
 _ANSWERS = (
@@ -236,19 +224,3 @@ def sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
         *(path for path in read if path.name not in changed),
         *(work / name for name in changed),
     ]
-
-
-def run_script(script: Path) -> tuple[str, float]:
-    """What yosys says while it does what ``script`` says, and the seconds of processor time that it
-    takes. Raises :class:`DesignRefused`."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    log, said, seconds = done.stdout.rpartition("\nSECONDS ")
-    if done.returncode or not said:
-        raise DesignRefused(done.stdout[-4000:])
-    return log, float(seconds)

@@ -9,9 +9,11 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 
+from darwinn_rtl.yosys import DesignRefused
+
 from tests.formal.clock_enable import ask_registers
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
-from tests.formal.yosys import Answer, DesignRefused, Question, ask
+from tests.formal.yosys import Answer, Question, ask
 from tests.mutation.mutants import Mutant
 from tests.rtl_mutation.mutants import STATEMENT
 

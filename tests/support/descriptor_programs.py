@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
@@ -19,3 +20,18 @@ def program(random: Random, descriptors: list[Descriptor], **others: Any) -> Des
     return DescriptorProgram(
         descriptors, WINDOW, random.randbytes(MEMORY_BYTES), random.randbytes(size), **others
     )
+
+
+POLLS = 200
+"""Reads of a register that is awaited, at the most."""
+
+
+async def becomes_paused(read: Callable[[str], Awaitable[int]], polls: int = POLLS) -> None:
+    """Wait until DMA is paused; ``read`` gives the value of a register.
+
+    Raises ``AssertionError`` if that does not come.
+    """
+    for _ in range(polls):
+        if await read("dma_paused"):
+            return
+    raise AssertionError("dma_paused does not become 1")

@@ -14,6 +14,7 @@ from darwinn_rtl.dma.programs import MEMORY_BYTES, DescriptorProgram, Pressure
 from darwinn_rtl.dma.stream_agent import Beat
 from darwinn_rtl.environment import Subscriber
 from darwinn_sim.isa.codes import DescriptorTag
+from descriptor_programs import becomes_paused
 from instruction_queue import CHUNKS, GOOD, RING_PLACE, WINDOW, Queue
 
 READS = range(RING_PLACE)
@@ -128,11 +129,7 @@ class Beside(DmaTest):
         for _ in range(count):
             await self.bench.cycles(random.randint(1, 300))
             await queue.write("dma_pause", 1)
-            for _ in range(LIMIT):
-                if await queue.read("dma_paused"):
-                    break
-            else:
-                raise AssertionError("dma_paused does not become 1")
+            await becomes_paused(queue.read, LIMIT)
             for _ in range(random.randint(1, 60)):
                 await self.bench.cycles(1)
                 ports = [getattr(self.bench.dut, f"m_axi_{name}") for name in CHANNELS]

@@ -12,7 +12,7 @@ from darwinn_rtl.dma.programs import (
     ProgramGenerator,
 )
 from darwinn_sim.isa.codes import DescriptorTag
-from descriptor_programs import WINDOW, program
+from descriptor_programs import WINDOW, becomes_paused, program
 
 HEAVY = Pressure(0.6, 0.6, 0.6, 0.2)
 
@@ -126,11 +126,7 @@ class Pause(DmaTest):
             issuing = cocotb.start_soon(environment.issue(chosen))
             await self.bench.cycles(random.randint(1, 200))
             await model.write("dma_pause", 1)
-            for _ in range(200):
-                if await model.read("dma_paused"):
-                    break
-            else:
-                raise AssertionError("dma_paused does not become 1")
+            await becomes_paused(model.read)
             for _ in range(100):
                 await self.bench.cycles(1)
                 dut = self.bench.dut
@@ -177,11 +173,7 @@ class PausedInEveryCycle(DmaTest):
             await model.write("dma_pause", 1)
             begun: list[int] = []
             watching = cocotb.start_soon(self.watch(begun))
-            for _ in range(200):
-                if await model.read("dma_paused"):
-                    break
-            else:
-                raise AssertionError(f"{delay}: dma_paused does not become 1")
+            await becomes_paused(model.read)
             await self.bench.cycles(SILENT)
             watching.cancel()
             assert not begun, f"{delay}: in a pause something begins, or an interrupt is raised"
