@@ -11,6 +11,7 @@ _MEASURED = re.compile(
     r"|(?<= )\d+\.\d{3}(?=( +[a-z-]+)?$)"
     r"|in \d+\.\d+ s"
     r"|\d+\.\d+ ms(, measured| more)"
+    r"|successfully in \d+ ms"
 )
 """What is another time at each call: seconds at the end of a row, or before its verdict."""
 

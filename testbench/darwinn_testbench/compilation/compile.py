@@ -32,7 +32,7 @@ from darwinn_testbench.compilation.times import Always, Predicted
 from darwinn_testbench.compiler.stages.build import Asked, Built, build_together
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.explain.placement import is_compiled
-from darwinn_testbench.report import Report, Verdict, worst
+from darwinn_testbench.report import Report, Verdict, counted, worst
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 OLDEST_RUNTIME = 14
@@ -287,7 +287,7 @@ def _said(
     """The verdict of a model, and the sentence about it."""
     if not built.data:
         return Verdict.REFUSED, why_nothing(rows)
-    said = f"{figures['operators_on_chip']} of {len(rows)} operators on the chip"
+    said = f"{figures['operators_on_chip']} of {counted(len(rows), 'operator')} on the chip"
     if len(built.pieces) > 1:
         said += f" in {len(built.pieces)} pieces"
     if shared:

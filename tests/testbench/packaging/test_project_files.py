@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,6 +19,7 @@ YAML = [
     *(ROOT / ".github").rglob("*.yml"),
     ROOT / ".pre-commit-config.yaml",
     ROOT / "CITATION.cff",
+    ROOT / "action.yml",
 ]
 
 
@@ -43,6 +47,75 @@ def test_scripts_that_are_called_are_there() -> None:
     assert ".ci/run" in runs
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
     assert os.access(ROOT / ".ci" / "dist", os.X_OK)
+
+
+def _action() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("--version", 0), ("inspect *.toml", 2), ("inspect nothing.tflite", 2)]
+)
+def test_the_action_runs_a_command_and_tells_its_exit_code(
+    words: str, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "settings.toml").write_text("[darwinn]\n")
+    (step,) = (each for each in _action()["runs"]["steps"] if each.get("id") == "darwinn")
+    told = tmp_path / "told"
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "WORDS": words,
+        "GITHUB_OUTPUT": str(told),
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stderr
+    assert told.read_text() == f"exit-code={code}\n"
+    assert "settings.toml" in done.stderr or "*" not in words
+
+
+def test_the_manual_gives_the_action_what_it_takes() -> None:
+    page = (ROOT / "docs" / "ci.md").read_text()
+    (example,) = re.findall(r"```yaml\n(# .github.*?)```", page, re.S)
+    steps = yaml.safe_load(example)["jobs"]["verify"]["steps"]
+    calls = [each for each in steps if each["uses"] == "./darwinn-testbench"]
+    inputs = _action()["inputs"]
+    assert len(calls) == 2
+    assert all("run" in each["with"] and set(each["with"]) <= set(inputs) for each in calls)
+    assert all(f"| `{name}` |" in page for name in inputs)
+
+
+def test_the_wheel_of_a_commit_is_built_once(tmp_path: Path) -> None:
+    """By a stand-in for Python, which notes its words, and puts a file where a wheel goes."""
+    stand_in, said = tmp_path / "python", tmp_path / "said"
+    stand_in.write_text(
+        f'#!/bin/sh\necho "$@" >> {said}\n'
+        '[ "$1" = -c ] && echo 3.12\n'
+        '[ "$3" = wheel ] && mkdir -p "$6" && touch "$6/some.whl"\nexit 0\n'
+    )
+    stand_in.chmod(0o755)
+    for _ in range(2):
+        done = subprocess.run(
+            [ROOT / ".ci" / "install", tmp_path / "kept", "litert"],
+            env={**os.environ, "PYTHON": str(stand_in)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+    calls = said.read_text().splitlines()
+    assert sum("pip wheel" in each for each in calls) == 1
+    assert sum("pip install" in each and "some.whl[litert]" in each for each in calls) == 2
 
 
 def test_targets_of_make_that_are_named_exist() -> None:
