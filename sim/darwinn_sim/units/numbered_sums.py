@@ -84,6 +84,9 @@ def adds(
         # The parts stay small, whatever is added to them later.
         total = field.of_parts(n.low[t, lane], n.high[t, lane])
         n.low[t, lane], n.high[t, lane] = field.low_part(total), field.high_part(total)
+        if total == 0:
+            # The bytes cancel: the sum is of none.
+            n.varying[t, lane] = n.weights[t, lane] = 0
         unit.lane_written[lane] = np.uint32(0) if _varies(n, t, lane) else state.WRITTEN
 
 

@@ -17,8 +17,9 @@ from tensor_programs import INPUT_BYTES, TILE
 
 _LANES = 4
 _SUM_ROW = 1000
-_ONE_HOT, _NOTHING = 0, 1
-"""Rows of wide memory: of each lane one weight is 1; all weights are 0."""
+_ONE_HOT, _NOTHING, _PLUS = 0, 1, 2
+"""Rows of wide memory: of each lane one weight is 1; all weights are 0. With a zero point of 1 a
+byte of each lane is added, and by the next row subtracted."""
 _TABLE: dict[str, Any] = {
     "coefficient": [0.0] * 40,
     "lower_bound": [float(k) for k in range(7)],
@@ -34,7 +35,8 @@ class _Chain(Chain):
         accelerator = super().chip()
         one_hot = np.zeros((chip.ROW_WORDS, chip.WORD_BYTES), np.uint8)
         one_hot[np.arange(_LANES), np.arange(_LANES)] = 1
-        accelerator.preload_wide(TILE, _ONE_HOT, one_hot.tobytes() + bytes(chip.ROW_BYTES))
+        rows = [one_hot, np.zeros_like(one_hot), 1 + one_hot, 1 - one_hot]
+        accelerator.preload_wide(TILE, _ONE_HOT, b"".join(row.tobytes() for row in rows))
         return accelerator
 
 
@@ -88,3 +90,10 @@ def test_the_same_byte_twice_is_one_byte() -> None:
     step = _step(_ONE_HOT, WHOLE, **again, **walk(MAC, "narrow_read", 0, [(2, 0)]))
     results, numbers = _results(_Chain([step], [_TABLE], 0))
     assert results[:_LANES] == numbers[:_LANES]
+
+
+def test_bytes_that_cancel_leave_a_constant() -> None:
+    again = {"main_limit": [1] + [0] * 7, "parameter_zero_point": 1, "output_zero_point": 7}
+    reads = walk(MAC, "narrow_read", 0, [(2, 0)]) | walk(MAC, "parameter_read", 4 * _PLUS, [(2, 4)])
+    results, _ = _results(_Chain([_step(_PLUS, WHOLE, **again, **reads)], [_TABLE], 0))
+    assert results[:_LANES] == [7] * _LANES
