@@ -21,7 +21,7 @@ from darwinn_sim.kernel.hooks import hook_of
 from darwinn_sim.kernel.shadows import SHADOW
 from darwinn_sim.kernel.structure import Numbers, Record, Records
 
-MOST_VALUES = 8192
+MOST_VALUES = 1 << 14
 """Different values that a maximum is followed of."""
 
 MOST_EXPANDED = 64
@@ -57,6 +57,9 @@ MOST_USES = 1 << 23
 
 WEIGHT, ZERO_POINT, SCALE, BIAS, OTHER = (1 << k for k in range(5))
 """What a byte of the parameters is used as (``origins``); of several all bits."""
+
+ANY, AT_MOST_A_BYTE, A_BYTE = range(3)
+"""What is known of the float in a register: nothing, that it is at most 255, or 0 to 255."""
 
 NARROW_TO_WIDE, WIDE_TO_NARROW = range(2)
 """Units that hold a row."""
@@ -107,7 +110,8 @@ class Numbering(Record):
     """Numbers of bytes, four of each word: in ``narrow`` and ``wide`` memory and the ``scale_bias``
     buffer of the tiles, in the ``rows`` that units hold, on the ``ring`` (the outfeed's behind the
     tiles') and the ``mesh``, in the row that the ``infeed`` collects and the one that a tile has
-    ``sent``, in the buffer of activations, FIFOs, scalar memory and registers.
+    ``sent``, in the buffer of activations, FIFOs, scalar memory and registers. ``bounded``: what is
+    known of floats in registers.
 
     Of the sums of lanes: two parts of elements (``low``, ``high``), what is known (``constant``),
     how many bytes are not (``varying``: none, one, or more), the sum of their ``weights``, one
@@ -141,6 +145,7 @@ class Numbering(Record):
     memory: Annotated[NDArray[np.uint64], chip.SCALAR_MEMORY_WORDS, 4]
     registers: Annotated[NDArray[np.uint64], chip.SCALAR_REGISTERS, 4]
     operands: Annotated[NDArray[np.uint64], chip.SCALAR_REGISTERS, 4]
+    bounded: Annotated[NDArray[np.uint8], chip.SCALAR_REGISTERS]
     low: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     high: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
     constant: Annotated[NDArray[np.int64], chip.TILES, chip.LANES]
@@ -523,5 +528,6 @@ def loads(core: NumberedCore, register: int, address: int) -> None:
     """A word of scalar memory goes to a register."""
     numbers = core.numbering
     _uses(numbers, numbers.memory_origins[address], numbers.memory[address])
+    numbers.bounded[register] = ANY
     for k in range(4):
         core.numbering.registers[register, k] = core.numbering.memory[address, k]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim.isa.codes import AluOperation, ScalarFunction
 from darwinn_sim.kernel import field
 from darwinn_sim.kernel.compiled import compiled, inner
-from darwinn_sim.units import numbered_sums
+from darwinn_sim.units import numbered_scalar, numbered_sums
+from darwinn_sim.units.scalar_alu import FUNCTION
 
 Elements = NDArray[np.uint64]
 
@@ -174,6 +176,101 @@ def maxima(
             found[i] = numbered_sums.set_number(values[begin:], count)
         counts[i] = count
         begin = ends[i]
+
+
+SHARES_WORDS = 4
+"""Words that :func:`shares_by_scalar_core` computes with."""
+
+_LOG2_E = np.float32(np.log2(np.e))
+
+
+@compiled
+def shares_by_scalar_core(
+    rows: NDArray[np.uint64], zero_point: int, scale: np.float32, words: Elements, found: Elements
+) -> None:
+    """The softmax of each row of bytes that are not known, as the loops of the scalar core compute
+    it: 256 times each share, from 0 to 255. ``words``: room for ``SHARES_WORDS``, of four bytes."""
+    word, other, greatest, total = words[0], words[1], words[2], words[3]
+    for row in range(len(rows)):
+        _known(np.float32(-np.inf), greatest)
+        for i in range(rows.shape[1]):
+            _real(rows[row, i], zero_point, scale, word, other)
+            _computed(AluOperation.FLOAT_MAXIMUM, greatest, word, greatest)
+        _known(np.float32(0), total)
+        for i in range(rows.shape[1]):
+            _power(rows[row, i], zero_point, scale, greatest, word, other)
+            _computed(AluOperation.FLOAT_ADD, total, word, total)
+        _function_of(ScalarFunction.RECIPROCAL, total)
+        for i in range(rows.shape[1]):
+            _power(rows[row, i], zero_point, scale, greatest, word, other)
+            _computed(AluOperation.FLOAT_MULTIPLY, word, total, word)
+            _with_constant(AluOperation.FLOAT_MULTIPLY, word, np.float32(256), other)
+            _with_constant(AluOperation.FLOAT_MINIMUM, word, np.float32(255), other)
+            _with_constant(AluOperation.FLOAT_MAXIMUM, word, np.float32(0), other)
+            _computed(AluOperation.TO_INTEGER, word, word, word)
+            found[row, i] = word[0]
+
+
+@inner
+def _power(
+    number: np.uint64,
+    zero_point: int,
+    scale: np.float32,
+    greatest: Elements,
+    word: Elements,
+    other: Elements,
+) -> None:
+    """The exponential of a value less the greatest."""
+    _real(number, zero_point, scale, word, other)
+    _computed(AluOperation.FLOAT_SUBTRACT, word, greatest, word)
+    _with_constant(AluOperation.FLOAT_MULTIPLY, word, _LOG2_E, other)
+    _function_of(ScalarFunction.EXP2, word)
+
+
+@inner
+def _real(
+    number: np.uint64, zero_point: int, scale: np.float32, word: Elements, other: Elements
+) -> None:
+    """A byte as a float: less its zero point, times its scale."""
+    for k in range(4):
+        word[k] = other[k] = np.uint64(0)
+    word[0], other[0] = number, np.uint64(zero_point)
+    _computed(AluOperation.SUBTRACT, word, other, word)
+    _computed(AluOperation.TO_FLOAT, word, word, word)
+    _with_constant(AluOperation.FLOAT_MULTIPLY, word, scale, other)
+
+
+@inner
+def _with_constant(operation: int, word: Elements, constant: np.float32, other: Elements) -> None:
+    _known(constant, other)
+    _computed(operation, word, other, word)
+
+
+@inner
+def _known(value: np.float32, word: Elements) -> None:
+    """The bytes of a float."""
+    bits = np.uint32(np.float32(value).view(np.uint32))
+    for k in range(4):
+        word[k] = np.uint64((bits >> np.uint32(8 * k)) & np.uint32(0xFF))
+
+
+@inner
+def _computed(operation: int, one: Elements, other: Elements, found: Elements) -> None:
+    """A result of the ALU of which no byte is known."""
+    key = numbered_scalar.key_of(operation)
+    for k in range(4):
+        key = numbered_scalar.with_bytes(key, operation, one[k], other[k])
+    for k in range(4):
+        found[k] = numbered_scalar.result_byte(key, k)
+
+
+@inner
+def _function_of(function: int, word: Elements) -> None:
+    key = numbered_scalar.key_of(FUNCTION + function)
+    for k in range(4):
+        key = numbered_scalar.with_byte(key, word[k])
+    for k in range(4):
+        word[k] = numbered_scalar.result_byte(key, k)
 
 
 @compiled

@@ -53,7 +53,7 @@ class Terms(Enum):
     PRODUCT = "a product of two elements, and the output stage"
     LOOKUP = "a function of one element"
     MAXIMUM = "the greatest of elements"
-    SOFTMAX = "the steps of a softmax on the tiles"
+    SOFTMAX = "the steps of a softmax on the tiles, or those of the scalar core"
     PRELU = "a sum of two functions of one element"
     SQUARE = "the square of a difference of two elements, by a table"
     NONE = "no rule of proof: sampled"

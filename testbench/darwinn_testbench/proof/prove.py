@@ -13,7 +13,7 @@ from darwinn_formats.darwinn import Executable
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.tflite.call import CompilerChoices
 from darwinn_reference.tflite.graph import ABSENT, Network, Operator
-from darwinn_sim.kernel.field import random_elements
+from darwinn_sim.kernel.field import CONSTANTS, random_elements
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.walk import NotLifted
@@ -163,8 +163,9 @@ def numbered_inference(
     given, inputs = numbers_of_inputs(session, uncompiled)
     executable = session.model.compiled.inference
     numbered = number_program(session.accelerator, executable, inputs, chip)
-    for each in inputs.values():
-        chip.enter(each)
+    # The scalar core computes some outputs: they are no tile's results.
+    for each in (*inputs.values(), *numbered.outputs.values()):
+        chip.enter(each[each >= CONSTANTS])
     return NumberedInference(inputs, given, chip, numbered)
 
 

@@ -1,4 +1,5 @@
-"""Value numbers of the steps of a softmax on the tiles (``darwinn_reference.tflite.softmax``)."""
+"""Value numbers of a softmax: of its steps on the tiles (``darwinn_reference.tflite.softmax``), or
+of the loops of the scalar core, which early compilers wrote (docs/chip-facts.md)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import numpy as np
 from darwinn_reference.tflite import softmax
 from darwinn_reference.tflite.call import SoftmaxFunctions
 from darwinn_sim.kernel.field import CONSTANTS
+from darwinn_sim.numbering import kernels
 
 from darwinn_testbench.proof.maxima import Maxima
 from darwinn_testbench.proof.steps import (
@@ -46,3 +48,13 @@ def steps(
     weighted = products(powers, np.repeat(squares, rows.shape[1]))
     shares = results(weighted, softmax.SHARE_FACTOR, (0, HIGHEST, 0))
     return Steps((differences, powers), (roots, squares, shares))
+
+
+def by_scalar_core(numbers: Elements, zero_point: int, scale: np.float32) -> Steps:
+    """The shares along the last axis, of bytes that are not known: what is between is in registers,
+    where nobody sees it."""
+    rows = np.ascontiguousarray(numbers.reshape(-1, numbers.shape[-1]))
+    found = np.empty_like(rows)
+    words = np.empty((kernels.SHARES_WORDS, 4), np.uint64)
+    kernels.shares_by_scalar_core(rows, zero_point, scale, words, found)
+    return Steps((), (found.reshape(-1),))

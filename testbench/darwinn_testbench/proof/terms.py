@@ -599,12 +599,16 @@ def _squared(subject: _Subject) -> Elements:
 def _softmax_steps(subject: _Subject) -> Steps:
     call = subject.call()
     functions = call.choices.softmax
-    if functions is None:
-        raise NoTerms("the scalar core computes the softmax")
     operators.require_shares(call)
+    operand = call.operand(0)
+    numbers = as_numbers(operand)
+    if functions is None:
+        if call.option("beta", 1.0) != 1 or (numbers < CONSTANTS).any():
+            raise NoTerms("the scalar core computes the softmax")
+        return softmax.by_scalar_core(numbers, int(operand.zero_point), operand.scale)
     unit = operators.difference_unit(call)
     try:
-        return softmax.steps(as_numbers(call.operand(0)), unit, functions, subject.maxima)
+        return softmax.steps(numbers, unit, functions, subject.maxima)
     except TooMany as fault:
         raise NoTerms(str(fault)) from None
 
