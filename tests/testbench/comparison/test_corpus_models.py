@@ -51,7 +51,6 @@ HOST = "left to the host"
 MOVED = "moves bytes to where"
 FUSED = "is fused into"
 STATES = "keeps states"
-SCALAR = "the scalar core computes the softmax"
 NOT_OF_THE_EXECUTABLE = (GIVEN, HOST)
 """Reasons of operators that compute nothing on the chip: another name for the bytes of the input,
 or something that the compiler left to the host."""
@@ -66,13 +65,13 @@ MODELS: Mapping[str, Expected] = {
     "color_red_64x64": Expected(6, 12292, {6: GIVEN}),
     "keras_lstm_mnist_ptq": Expected(6, 1934, sampled=STATES),
     SMALL: Expected(31, 414907),
-    f"{SMALL}_2019": Expected(31, 414907, passes={87: 0}, sampled=SCALAR),
+    f"{SMALL}_2019": Expected(31, 414907, passes={87: 0}),
     f"{SMALL}_cocompiled_with_3quant": Expected(31, 414907, uncompiled=SMALL),
     f"{SMALL}_cocompiled_with_{MIDDLE}": Expected(31, 414907, uncompiled=SMALL),
     MIDDLE: Expected(31, 1289915),
     f"{MIDDLE}_cocompiled_with_{SMALL}": Expected(31, 1289915, uncompiled=MIDDLE),
     "mobilenet_v1_1.0_224_quant_embedding_extractor": Expected(28, 5043712),
-    "mobilenet_v2_1.0_224_quant": Expected(66, 6898779, passes={12: 0}, sampled=SCALAR),
+    "mobilenet_v2_1.0_224_quant": Expected(66, 6898779, passes={12: 0}),
     "posenet_mobilenet_v1_075_353_481_16_quant_decoder": Expected(
         35,
         14011494,
