@@ -49,7 +49,7 @@ class HarnessDescription:
     queue_depth: int = 16
     expected_transfers: int = 4
     outstanding_reads: int = 4
-    outstanding_writes: int = 4
+    outstanding_writes: int = int(_CHIP.unanswered_writes.value)
     memory_latency: int = 4
     memory_requests: int = 4
 

@@ -27,6 +27,8 @@ _RANGES = {
     "reads_apart": (0, 1),
     "read_cycles": (0, 1, 100, 2000),
     "write_cycles": (0, 5, 500),
+    "write_gap_cycles": (0, 2, 30),
+    "unanswered_writes": (1, 4),
     "interrupt_cycles": (1, 100),
     "write_burst_bytes": (1, 24, 128),
     "scalar_bundle_cycles": (1, 2, 50),

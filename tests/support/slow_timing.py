@@ -103,6 +103,7 @@ class SlowTiming:
         self.outfeed_ring = [0, 0, 0]
         self.arrived, self.taken, self.sent = [0, 0], [0, 0], [0, 0]
         self.pushed, self.room_used, self.delivered = 0, 0, 0
+        self.answers: deque[tuple[int, int]] = deque()
         self.inputs_issued, self.outputs_issued = 0, 0
         self.loaded, self.halted = 0, 0
         self.issued_in: list[int] = []
@@ -153,6 +154,7 @@ class SlowTiming:
         ]
         while self.now - self.last_change < _QUIET or any(t >= self.now for t in self.timers):
             self.random.shuffle(others)
+            self._take_answers()
             for turn in (*links, *others, *senders):
                 next(turn, None)
             for flags in self.scheduled.pop(self.now, []):
@@ -220,9 +222,16 @@ class SlowTiming:
                 yield
             self.later(lambda: None)
             cycles = int(step["length"]) * self.value["scalar_bundle_cycles"]
-            yield from self._sleep(max(1, cycles))
+            yield from self._sleep(max(self._handovers(step), cycles))
         self.core_done = True
         self.core_end = self.now
+
+    def _handovers(self, step: Any) -> int:
+        """A halt is nothing to hand over, a fence behind outputs one to the DMA engine as well."""
+        if step["kind"] == Handover.HALT:
+            return int(self.value["scalar_bundle_cycles"] > 0)
+        orders = step["kind"] == Handover.FENCE and step["target"] > 0
+        return 1 + int(orders and self.value["reads_apart"])
 
     def _try_step(self, step: Any) -> bool:
         kind, target, instruction = int(step["kind"]), int(step["target"]), int(step["instruction"])
@@ -711,7 +720,9 @@ class SlowTiming:
             if transfer.stream is None:
                 while self.halted < transfer.chunk:
                     yield
+                # A halt without a cycle of its own came in the cycle before.
                 asked = self.now - 1
+                asked -= int(transfer.chunk > 0 and not self.value["scalar_bundle_cycles"])
             else:
                 while queue is None and self.delivered < transfer.promised:
                     yield
@@ -743,29 +754,48 @@ class SlowTiming:
                 self.add(self.arrived, stream, size)
 
     def _link_out(self) -> Turn:
+        """Bursts one after another, each answered some cycles later; interrupts behind answers."""
         speed = self.host.bytes_per_second_out if self.host else None
         free = sent = 0
+        word, longest = self.value["link_word_bytes"], self.value["write_burst_bytes"]
+        bursts = longest > 1
         issued = self.steps[self.steps["kind"] == Handover.DESCRIPTOR]
         for number, step in enumerate(issued[issued["target"] >= 3]):
             while self.outputs_issued <= number:
                 yield
             left = int(step["size"])
+            address = int(step["address"]) % 4096
             # An interrupt has no bytes.
             if not left:
+                while self.answers:
+                    yield
                 self.link_end = max(self.link_end, self.now + self.value["interrupt_cycles"])
             while left:
-                burst = min(self.value["write_burst_bytes"], left)
-                while self.pushed < sent + burst:
+                most = min(left, max(word, longest))
+                if bursts:
+                    most = min(most, max(word, longest) - address % word, 4096 - address % 4096)
+                while self.pushed < sent + min(longest, most) or (
+                    len(self.answers) == self.value["unanswered_writes"]
+                ):
                     yield
-                most = max(self.value["link_word_bytes"], burst)
-                size = min(most, left, self.pushed - sent)
+                size = min(most, self.pushed - sent)
                 sent += size
-                free, last = self._burst(free, size, speed)
-                yield from self._sleep(max(last - self.now + self.value["write_cycles"], 1))
+                words = -(-(address % word + size) // word)
+                free, last = self._burst(free, words * word if bursts else size, speed)
+                free += self.value["write_gap_cycles"] * _LINK_UNITS
+                due = max(last + self.value["write_cycles"], self.now + 1)
+                self.timers.add(due)
+                self.answers.append((due, size))
+                yield from self._sleep(max(last - self.now, 1))
                 left -= size
-                self.link_end = max(self.link_end, self.now + 1)
-                self.count(self, "delivered", size)
+                address += size
         self.link_out_done = True
+
+    def _take_answers(self) -> None:
+        """Before the link out has its turn: bytes are delivered as their burst is answered."""
+        while self.answers and self.answers[0][0] == self.now:
+            self.count(self, "delivered", self.answers.popleft()[1])
+            self.link_end = max(self.link_end, self.now + 1)
 
 
 def _tokens_are_counted(flags: list[int], fields: Fields) -> bool:

@@ -207,6 +207,9 @@ class ChipDescription(Description):
     write_cycles: Annotated[
         Quantity, Rule("cycle", 0, 1 << 16, "from the last byte of output to the answer")
     ]
+    write_gap_cycles: Annotated[
+        Quantity, Rule("cycle", 0, 1 << 16, "between two bursts of output that follow each other")
+    ]
     interrupt_cycles: Annotated[Quantity, Rule("cycle", 1, 1 << 16, "time of an interrupt")]
 
     # Queues and FIFOs, for time alone: results do not depend on them.
@@ -232,6 +235,9 @@ class ChipDescription(Description):
     link_word_bytes: Annotated[Quantity, Rule("B", 1, 128, "bytes that the link moves at a time")]
     write_burst_bytes: Annotated[
         Quantity, Rule("B", 1, 128, "output waits until this many bytes are there")
+    ]
+    unanswered_writes: Annotated[
+        Quantity, Rule("burst", 1, 64, "bursts of output that may await their answers")
     ]
     reads_apart: Annotated[
         Quantity,

@@ -20,11 +20,13 @@ from darwinn_sim.timing.machine import (
     station_of,
     tile_counters,
     wait,
+    wake_at,
 )
 from darwinn_sim.timing.places import check
 from darwinn_sim.timing.ring_units import begin_scalar_unit, push_output, room_for_output
 from darwinn_sim.timing.state import (
     ACTIVATIONS,
+    BURST_BOUNDARY,
     HOST_FENCE,
     INSTRUCTIONS,
     INTERRUPT,
@@ -32,6 +34,7 @@ from darwinn_sim.timing.state import (
     PARAMETERS,
     UNREACHABLE,
     Machine,
+    Rates,
     Station,
     Step,
     Transfer,
@@ -67,7 +70,26 @@ def core(machine: Machine, index: int, tables: Tables) -> None:
     station.phase = 0
     station.position += 1
     station.elements += step.length
-    busy(machine, index, max(step.length * per_bundle, 1))
+    cycles = max(step.length * per_bundle, _handovers(machine, step))
+    if cycles:
+        busy(machine, index, cycles)
+    else:
+        wake_at(machine, index, machine.clock[0].now + 1)
+
+
+@inner
+def _handovers(machine: Machine, step: Step) -> int:
+    """Cycles that a step takes if the core's own bundles take none.
+
+    A halt hands nothing over. A fence that waits for outputs also goes to the DMA engine, if reads
+    could pass them there.
+    """
+    rates = machine.rates[0]
+    if step.kind == Handover.HALT and rates.scalar_bundle_cycles == 0:
+        return 0
+    if step.kind == Handover.FENCE and step.target and rates.reads_apart:
+        return 2
+    return 1
 
 
 @inner
@@ -315,9 +337,10 @@ def _may_send(machine: Machine, index: int, transfer: Transfer) -> bool:
     if transfer.kind == INSTRUCTIONS:
         # Program memory holds one chunk: the next one waits until the core has halted.
         halted = _CHIP + stations.CHUNKS_HALTED
-        return _reached(machine, index, halted, transfer.number) and _has_come(
-            machine, index, machine.clock[0].now - 1
-        )
+        if not _reached(machine, index, halted, transfer.number):
+            return False
+        halts_at_once = transfer.number > 0 and machine.rates[0].scalar_bundle_cycles == 0
+        return _has_come(machine, index, machine.clock[0].now - 1 - int(halts_at_once))
     asked = -1
     if machine.rates[0].link_on_request:
         if not _reached(machine, index, _CHIP + stations.INPUTS_ISSUED, station.taken + 1):
@@ -347,8 +370,8 @@ def _has_come(machine: Machine, index: int, asked: int) -> bool:
 
 
 @inner
-def _use_link(machine: Machine, index: int, size: int, transfer: Transfer) -> None:
-    """Move ``size`` bytes, and have the next turn in the last cycle of that."""
+def _use_link(machine: Machine, index: int, size: int, transfer: Transfer) -> int:
+    """Move ``size`` bytes, and have the next turn in the last cycle of that, which is returned."""
     clock = machine.clock[0]
     rates = machine.rates[0]
     inbound = index != stations.LINK_OUT
@@ -359,39 +382,68 @@ def _use_link(machine: Machine, index: int, size: int, transfer: Transfer) -> No
     if inbound:
         clock.link_in_free = end
     else:
-        clock.link_out_free = end
+        clock.link_out_free = end + rates.write_gap_cycles * LINK_UNITS
     if transfer.start < 0:
         transfer.start = clock.now
     last = (end + LINK_UNITS - 1) // LINK_UNITS - 1
-    latency = 0 if inbound else rates.write_cycles
-    busy(machine, index, max(last - clock.now + latency, 1))
+    busy(machine, index, max(last - clock.now, 1))
+    return int(last)
 
 
 @inner
 def link_out(machine: Machine, index: int) -> None:
-    """As ``link_in``, for bytes of the output FIFO and interrupts, in descriptor order.
+    """Send bytes of the output FIFO, and interrupts, in descriptor order.
 
     ``words`` of this station counts bytes that were put into the FIFO, ``taken`` those of the
-    present transfer that were sent, ``total`` all that were sent.
+    present transfer that were sent, ``total`` all that were sent. ``phase`` bursts were sent and
+    ``done`` of them answered; the link takes no other before cycle ``ready``.
     """
     station = machine.stations[index]
-    if station.phase:
-        transfer = machine.outbound[station.position]
-        station.taken += station.phase
-        station.elements += station.phase
-        effect(machine, _CHIP + stations.BYTES_DELIVERED, station.phase)
-        check(machine, index, station.taken <= transfer.reachable, UNREACHABLE, station.position)
-        station.phase = 0
-        if station.taken == transfer.size:
-            transfer.end = machine.clock[0].now + 1
-            station.taken = 0
-            station.position += 1
+    _take_answers(machine, index)
+    if machine.clock[0].now < station.ready:
+        wake_at(machine, index, station.ready)
+    else:
+        _send(machine, index)
+    if station.done < station.phase:
+        due = _first_answer(machine, station)
+        wake_at(machine, index, min(machine.turns.wake[index], due))
+
+
+@inner
+def _first_answer(machine: Machine, station: Station) -> int:
+    """The cycle in which the first of the bursts under way is answered."""
+    return machine.writes[station.done % len(machine.writes)].due
+
+
+@inner
+def _take_answers(machine: Machine, index: int) -> None:
+    """Deliver the bytes of the bursts that are answered by now."""
+    station = machine.stations[index]
+    now = machine.clock[0].now
+    while station.done < station.phase and _first_answer(machine, station) <= now:
+        write = machine.writes[station.done % len(machine.writes)]
+        transfer = machine.outbound[write.transfer]
+        effect(machine, _CHIP + stations.BYTES_DELIVERED, write.size)
+        check(machine, index, write.sent <= transfer.reachable, UNREACHABLE, write.transfer)
+        if write.sent == transfer.size:
+            transfer.end = now + 1
+        station.done += 1
+
+
+@inner
+def _send(machine: Machine, index: int) -> None:
+    """Send the next burst and the interrupts before it, as far as they may leave."""
+    station = machine.stations[index]
     while station.position < len(machine.outbound):
         transfer = machine.outbound[station.position]
         if not _reached(machine, index, _CHIP + stations.OUTPUTS_ISSUED, station.position + 1):
             return
         if transfer.kind != INTERRUPT:
             _send_output(machine, index, transfer)
+            return
+        # An interrupt follows the answers to all outputs before it.
+        if station.done < station.phase:
+            pause(machine, index, _first_answer(machine, station), _HOST_LINK)
             return
         transfer.start = machine.clock[0].now
         transfer.end = transfer.start + machine.rates[0].interrupt_cycles
@@ -401,15 +453,49 @@ def link_out(machine: Machine, index: int) -> None:
 
 @inner
 def _send_output(machine: Machine, index: int, transfer: Transfer) -> None:
+    """Send the next burst of a transfer, once its bytes are there; otherwise wait."""
     station = machine.stations[index]
     rates = machine.rates[0]
-    pushed = _CHIP + stations.BYTES_PUSHED
     left = transfer.size - station.taken
-    burst = min(rates.write_burst_bytes, left)
-    if not _reached(machine, index, pushed, station.total + burst):
+    address = transfer.address + station.taken
+    most = min(_longest_burst(rates, address), left)
+    least = min(rates.write_burst_bytes, most)
+    if not _reached(machine, index, _CHIP + stations.BYTES_PUSHED, station.total + least):
         return
-    most = max(rates.link_word_bytes, burst)
-    size = min(most, left, machine.counters[pushed] - station.total)
-    station.phase = size
+    if station.phase - station.done == len(machine.writes):
+        pause(machine, index, _first_answer(machine, station), _HOST_LINK)
+        return
+    size = min(most, machine.counters[_CHIP + stations.BYTES_PUSHED] - station.total)
     station.total += size
-    _use_link(machine, index, size, transfer)
+    station.taken += size
+    station.elements += size
+    last = _use_link(machine, index, _on_the_bus(rates, address, size), transfer)
+    now = machine.clock[0].now
+    station.ready = max(last, now + 1)
+    write = machine.writes[station.phase % len(machine.writes)]
+    write.size = size
+    write.due = max(last + rates.write_cycles, now + 1)
+    write.transfer = station.position
+    write.sent = station.taken
+    station.phase += 1
+    if station.taken == transfer.size:
+        station.taken = 0
+        station.position += 1
+
+
+@inner
+def _longest_burst(rates: Rates, address: int) -> int:
+    """Bytes of the longest burst at an address: of whole words, and within a boundary."""
+    most = max(rates.link_word_bytes, rates.write_burst_bytes)
+    if rates.write_burst_bytes == 1:
+        return most
+    return min(most - address % rates.link_word_bytes, BURST_BOUNDARY - address % BURST_BOUNDARY)
+
+
+@inner
+def _on_the_bus(rates: Rates, address: int, size: int) -> int:
+    """Bytes that the link moves for ``size`` bytes: bursts consist of whole words."""
+    if rates.write_burst_bytes == 1:
+        return size
+    word = rates.link_word_bytes
+    return (address % word + size + word - 1) // word * word

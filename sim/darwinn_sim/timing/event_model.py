@@ -184,6 +184,7 @@ class _Run:
             steps=parts.Step.zeros(0),
             inbound=plan.inbound,
             outbound=plan.outbound,
+            writes=parts.Write.zeros(int(self.chip.unanswered_writes.value)),
             spans=parts.Span.zeros(_SPANS if spans else 0),
         )
 
@@ -386,7 +387,7 @@ _TRANSFER_KINDS = {
 def _timed(transfers: Records[parts.Transfer]) -> tuple[TimedTransfer, ...]:
     return tuple(
         TimedTransfer(*_TRANSFER_KINDS[kind], size, number, issued, start, end)
-        for kind, size, number, _, issued, start, end in transfers.tolist()
+        for kind, size, number, _, _, issued, start, end in transfers.tolist()
         if kind in _TRANSFER_KINDS
     )
 

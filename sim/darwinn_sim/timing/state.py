@@ -118,6 +118,7 @@ class Rates(Record):
     read_cycles: int
     write_burst_bytes: int
     write_cycles: int
+    write_gap_cycles: int
     interrupt_cycles: int
     link_in_time: int
     link_out_time: int
@@ -161,13 +162,15 @@ class Step(Record):
 class Transfer(Record):
     """A transfer on the host link. ``number``: of a chunk or an interrupt, for a fence the
     bytes that must have been delivered; ``issued``, ``start`` and ``end`` are cycles (-1: not).
-    ``reachable``: bytes of an output before the first that no buffer is for.
+    ``reachable``: bytes of an output before the first that no buffer is for; ``address``: its
+    device address, modulo ``BURST_BOUNDARY``.
     """
 
     kind: int
     size: int
     number: int
     reachable: int
+    address: int
     issued: int
     start: int
     end: int
@@ -175,6 +178,20 @@ class Transfer(Record):
 
 PARAMETERS, ACTIVATIONS, INSTRUCTIONS, HOST_FENCE, OUTPUT, INTERRUPT = range(6)
 """Kinds of transfers; the first two are the numbers of their FIFOs."""
+
+
+BURST_BOUNDARY = 4096
+"""Bytes: no burst crosses a multiple of it (AMBA AXI A3.4.1)."""
+
+
+class Write(Record):
+    """A burst of output whose answer has not come: its ``size``, the cycle ``due`` in which the
+    answer comes, and its ``transfer``, of which ``sent`` bytes have left with it."""
+
+    size: int
+    due: int
+    transfer: int
+    sent: int
 
 
 class Run(Record):
@@ -211,7 +228,7 @@ class Machine(NamedTuple):
     ``flag_cycles`` holds, for each tile, the cycles in which results that add to flag 0 are
     written; ``reserved`` the rows sent to each ring FIFO and the bytes sent to each stream.
     ``steps`` is the present block of the core's trace; ``sides`` is indexed by tile,
-    ``tile_queue`` by tile and place.
+    ``tile_queue`` by tile and place. ``writes`` are bursts of output under way, used in turn.
     """
 
     clock: Records[Clock]
@@ -233,4 +250,5 @@ class Machine(NamedTuple):
     steps: Records[Step]
     inbound: Records[Transfer]
     outbound: Records[Transfer]
+    writes: Records[Write]
     spans: Records[Span]

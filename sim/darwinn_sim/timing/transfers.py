@@ -57,6 +57,7 @@ def plan(program: LoweredProgram, sizes: Sequence[int], buffers: HostBuffers | N
     blocks = iter(kept) if steps <= _KEPT_STEPS else trace.blocks(program, again=True)
     outbound = _table(link.outbound)
     outbound["reachable"] = outbound["size"]
+    outbound["address"] = link.addresses
     for number, unreachable in link.unreachable.items():
         outbound["reachable"][number] -= unreachable.size
     return Plan(_up_to(blocks, steps, fault), _table(link.inbound), outbound, link.unreachable)
@@ -83,6 +84,7 @@ class _Link:
     ) -> None:
         self.inbound: list[tuple[int, int, int]] = []
         self.outbound: list[tuple[int, int, int]] = []
+        self.addresses: list[int] = []
         self.fault: SimulationError | None = None
         self.unreachable: dict[int, PageFault] = {}
         self._program, self._sizes, self._buffers = program, sizes, buffers
@@ -102,6 +104,8 @@ class _Link:
                 self.fault = error
                 return int(at)
             self._add(int(step["target"]), int(step["size"]))
+            if step["target"] >= DescriptorTag.OUTPUT:
+                self.addresses.append(int(step["address"]) % parts.BURST_BOUNDARY)
         return len(block)
 
     def _add(self, tag: int, size: int) -> None:

@@ -40,10 +40,6 @@ LARGER = (
 )
 
 
-TIMING_TOLERANCE = 0.01
-"""How far, relatively, predicted cycles may be off."""
-
-
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
@@ -51,9 +47,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def check(
-    compiled: Path, reference: Path | None, *, tolerance: float = TIMING_TOLERANCE, **options: Any
-) -> int:
+def check(compiled: Path, reference: Path | None, **options: Any) -> int:
     """Verify on the RTL; the cycles of the first inference, which the event model predicts."""
     require_toolchain()
     report = verify(compiled, reference, engine=Engine.RTL, **options)
@@ -70,7 +64,7 @@ def check(
     harness, link = timing.chip_description("harness"), timing.host_link("harness")
     predicted = timing.simulate(model.compiled.inference, harness, link).cycles
     print(f"{compiled.name}: {cycles:,} cycles, {predicted:,} predicted")
-    assert abs(predicted - cycles) <= tolerance * cycles
+    assert predicted == cycles
     return cycles
 
 
@@ -127,14 +121,14 @@ def test_dense_256_runs_on_the_rtl(corpus: Path) -> None:
 def test_programs_of_2019_run_on_the_rtl(wild: Path, name: str) -> None:
     """Their tile fences count the tokens of ring producers; the prediction is exact."""
     compiled, reference = f"darwinn/{name}_edgetpu.tflite", f"tflite/{name}.tflite"
-    check(wild / compiled, wild / reference, tolerance=0)
+    check(wild / compiled, wild / reference)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["mnist_lenet_quant", "dense_2x2x3x100x200"])
 def test_executables_of_strangers_run_on_the_rtl(wild: Path, name: str) -> None:
     """Maxima of one byte plane a step, and 10,213 tokens that a fence awaits."""
-    check(wild / f"darwinn/{name}_edgetpu.tflite", None, tolerance=0, chip_only=True)
+    check(wild / f"darwinn/{name}_edgetpu.tflite", None, chip_only=True)
 
 
 @pytest.mark.nightly

@@ -66,6 +66,8 @@ RULES: dict[type[ChipDescription] | type[HostLink], dict[str, tuple[str, float, 
         "read_cycles": ("cycle", 0, BITS),
         "write_burst_bytes": ("B", 1, 128),
         "write_cycles": ("cycle", 0, BITS),
+        "write_gap_cycles": ("cycle", 0, BITS),
+        "unanswered_writes": ("burst", 1, 64),
         "interrupt_cycles": ("cycle", 1, BITS),
     },
     HostLink: {

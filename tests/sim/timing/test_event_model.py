@@ -131,6 +131,8 @@ SLOW_CHIP = chip_of(
     link_word_bytes=40,
     write_burst_bytes=24,
     write_cycles=5,
+    write_gap_cycles=3,
+    unanswered_writes=2,
     interrupt_cycles=3,
 )
 FAST_CHIP = chip_of(
