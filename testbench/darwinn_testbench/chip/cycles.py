@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from darwinn_formats.darwinn import Executable, load
+from darwinn_formats.darwinn import CompiledModel, Executable, load
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import Source, name_of
 from darwinn_sim import timing
@@ -79,6 +79,8 @@ class CyclesRow(Row):
     fixed cost and its copies of outputs, too. The time lies within ``least_milliseconds`` and
     ``most_milliseconds`` nine times out of ten, as far as the intervals of the host's parameters
     say; ``host_milliseconds`` of it are the host's, and its link's while the chip waits.
+    ``first_milliseconds`` are those of the first inference, which loads the cached parameters
+    before (None where nothing is cached, or that is not timed).
     ``fixed_share`` is the share of the fixed cost. ``waiting`` is the tensor units' share of the
     cycles by what they do or wait for. ``lower_bound`` and ``estimate`` follow from the contents of
     the executable, without simulation; ``estimated_cycles`` is the compiler's own estimate (None
@@ -94,6 +96,7 @@ class CyclesRow(Row):
     most_milliseconds: float | None = None
     host_milliseconds: float | None = None
     device_milliseconds: float | None = None
+    first_milliseconds: float | None = None
     fixed_share: float | None = None
     lower_bound: float | None = None
     estimate: float | None = None
@@ -161,6 +164,8 @@ def time_file(asked: FileTiming) -> Report[CyclesRow]:
             name = f"executable {number}"
             row = time_executable(each, name, chip_description, host_link, assumptions)
             rows.append(replace(row, file=file.file))
+    if executable is None and file.stream is None:
+        rows = _with_first(rows, executables, file.models)
     cpu: tuple[CpuTime, ...] = ()
     if on_cpu and not asked.chip_only:
         # Imported here: no other call should wait for what runs whole models.
@@ -181,6 +186,28 @@ def time_file(asked: FileTiming) -> Report[CyclesRow]:
             ]
         ),
     )
+
+
+def _with_first(
+    rows: Sequence[CyclesRow], executables: Sequence[Executable], models: Sequence[CompiledModel]
+) -> list[CyclesRow]:
+    """Add the time of the first inference to those that need cached parameters.
+
+    The driver loads them in the same request, so the host's fixed cost counts once.
+    """
+    row_of = {id(each): row for each, row in zip(executables, rows, strict=True)}
+    first: dict[int, float] = {}
+    for model in models:
+        if model.caching is None:
+            continue
+        loading = row_of[id(model.caching)].device_milliseconds
+        later = row_of[id(model.inference)].milliseconds
+        if loading is not None and later is not None:
+            first[id(model.inference)] = loading + later
+    return [
+        replace(row, first_milliseconds=first.get(id(each)))
+        for each, row in zip(executables, rows, strict=True)
+    ]
 
 
 measure = takes(FileTiming, "measure")(time_file)

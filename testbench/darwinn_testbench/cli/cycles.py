@@ -239,9 +239,20 @@ def _where_cycles_go(
 def _body(report: Report[CyclesRow], several: bool) -> Sequence[RenderableType]:
     notes = [f"{row.name}: {row.message}" for row in report.rows if row.timing is None]
     notes = notes if len(report.rows) > 1 else []
+    notes += () if several else _first(report.rows)
     for each in report.figures.get("cpu", ()):
         notes.append(f"{Path(each.file).name}: {each}" if several else str(each))
     return [table(_COLUMNS, report.rows), *notes]
+
+
+def _first(rows: Sequence[CyclesRow]) -> list[str]:
+    """Times of first inferences, which load parameters as well; a nominal clock gives none."""
+    return [
+        f"{row.name}: {row.first_milliseconds:.3g} ms for the first inference, which loads "
+        "the cached parameters"
+        for row in rows
+        if row.first_milliseconds is not None and row.milliseconds_text != "-"
+    ]
 
 
 def _metrics_body(report: Report[MetricRow]) -> Sequence[RenderableType]:

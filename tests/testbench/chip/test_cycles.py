@@ -53,6 +53,34 @@ def test_a_run_is_timed_with_its_conditions(model: bytes) -> None:
         assert sum(row.waiting.values()) == pytest.approx(1)
 
 
+def test_the_first_inference_loads_the_parameters(model: bytes) -> None:
+    """In one request, so the host's fixed cost counts once."""
+    report = measure(model)
+    inference, loading = report.rows
+    assert loading.type == "PARAMETER_CACHING" and loading.first_milliseconds is None
+    assert inference.first_milliseconds is not None
+    both = (inference.milliseconds or 0) + (loading.milliseconds or 0)
+    assert inference.first_milliseconds == pytest.approx(
+        both - report.figures["fixed_milliseconds"]
+    )
+    (alone,) = measure(model, executable=0).rows
+    assert alone.first_milliseconds is None
+
+
+def test_the_first_inference_is_told(
+    model: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(model)
+    inference = measure(model).rows[0]
+    assert run_command_line(["cycles", str(path)]) == 0
+    told = f"executable 0: {inference.first_milliseconds:.3g} ms for the first inference"
+    assert told in " ".join(capsys.readouterr().out.split())
+    # A clock without a length in seconds has no milliseconds.
+    assert run_command_line(["cycles", str(path), "--chip", "harness"]) == 0
+    assert "first inference" not in capsys.readouterr().out
+
+
 def test_a_link_of_endless_speed_costs_nothing(model: bytes) -> None:
     (row, *_) = measure(model, host="none").rows
     assert row.fixed_share == 0
