@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from averaging_program import watch
 from chip_programs import ALL_TILES, FROM_RESET, Operation, counted_turns, programs
 from chip_runs import rtl_chip
 from darwinn_formats.files import Content, Source
+from darwinn_rtl.chip.host import WINDOW_BASE
 from darwinn_sim import timing
 from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.isa.builder import build, frame
-from darwinn_sim.isa.codes import TileFlag
+from darwinn_sim.isa.codes import AluOperation, DescriptorTag, StoreOperation, TileFlag
 from darwinn_sim.machine.lowering import lower
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
@@ -25,6 +27,7 @@ from harness_runs import require_toolchain
 from hypothesis import assume, note
 from hypothesis import strategies as st
 from nightly import check_cases, is_over, nightly_too
+from scalar_programs import alu
 from stimulus import line
 
 LIMIT = 30_000
@@ -38,7 +41,8 @@ def predicted(operations: list[Operation]) -> int:
     """Cycles from the first instruction on; raises ``Deadlock``."""
     chunk = frame(build(operations))
     harness = timing.chip_description("harness")
-    result = timing.simulate_program(lower((chunk,)), (len(chunk),), harness, limit=LIMIT)
+    link = timing.host_link("harness")
+    result = timing.simulate_program(lower((chunk,)), (len(chunk),), harness, link, limit=LIMIT)
     # One cycle after the last byte of the chunk the first instruction is there.
     return result.cycles - result.transfers[0].end - 1
 
@@ -102,6 +106,75 @@ def check_program(operations: list[Operation]) -> None:
     chip.settle()
     taken = chip.cycle - begin - SEEN
     assert taken == cycles
+
+
+class Sent(NamedTuple):
+    """Output from the scalar core: where it goes, and how many of its words (of 4 bytes) are pushed
+    before its descriptor and behind it."""
+
+    address: int
+    before: int
+    behind: int
+
+
+outputs = st.lists(
+    st.builds(Sent, st.integers(0, 8191), st.integers(0, 40), st.integers(1, 120)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@nightly_too
+def test_outputs_anywhere_take_the_predicted_cycles(nightly: bool) -> None:
+    """Bursts of any length, from any byte of a word on, and up to a multiple of 4 KiB."""
+    check_cases("cycles of outputs", outputs, check_outputs, 15, nightly=nightly)
+
+
+def check_outputs(sent: list[Sent]) -> None:
+    """Outputs and the interrupt behind them take the predicted cycles."""
+    operations: list[Operation] = list(FROM_RESET)
+    for each in sent:
+        operations += each.before * [_PUSH]
+        operations += _descriptor(DescriptorTag.OUTPUT, each)
+        operations += each.behind * [_PUSH]
+    operations += _descriptor(DescriptorTag.INTERRUPT_0, None)
+    cycles = predicted(operations)
+    chip = rtl_chip()
+    chip.reset()
+    chip.unmap_all()
+    memory = np.zeros(4 * 4096, np.uint8)
+    chip.map(0, memory.ctypes.data, memory.size)
+    begin = chip.cycle
+    for name, fields in FROM_RESET:
+        chip.hand_over(name, build([(name, fields)]), fields.get("tiles", 0))
+    for each in sent:
+        for _ in range(each.before):
+            chip.push(0)
+        chip.descriptor(
+            DescriptorTag.OUTPUT, WINDOW_BASE + each.address, 4 * (each.before + each.behind)
+        )
+        for _ in range(each.behind):
+            chip.push(0)
+    chip.descriptor(DescriptorTag.INTERRUPT_0, 0, 0)
+    chip.settle()
+    # The player sees the interrupt in the cycle in which it leaves.
+    assert chip.cycle - begin == cycles
+
+
+_PUSH: Operation = ("Scalar", {"store_op": StoreOperation.PUSH})
+
+
+def _descriptor(tag: DescriptorTag, sent: Sent | None) -> list[Operation]:
+    """Fill in and issue a descriptor, in bundles that take the core of the harness no cycle."""
+    size = 4 * (sent.before + sent.behind) if sent else 0
+    words: list[Operation] = []
+    for word, value in enumerate((sent.address if sent else 0, 0, size, tag)):
+        stored = {"store_op": StoreOperation.DESCRIPTOR, "store_address": word, "store_register": 1}
+        words += [
+            ("Scalar", alu(AluOperation.MOVE, 1, 0, value, immediate=True)),
+            ("Scalar", stored),
+        ]
+    return [*words, ("Scalar", {"store_op": StoreOperation.ISSUE})]
 
 
 def cycles_of(source: Source) -> list[tuple[str, int, int]]:
