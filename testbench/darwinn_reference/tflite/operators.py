@@ -19,6 +19,7 @@ from darwinn_reference.tflite.factors import (
     ROOT_STEPS,
     addition_weights,
     conversion_factor,
+    halved_difference,
     root_unit,
 )
 from darwinn_reference.tflite.output_stage import NotComputableError, reciprocal
@@ -75,7 +76,8 @@ def requantised(call: Call, operand: Operand, activation: str = "NONE") -> AnyAr
     factor = np.ones(1, np.float32)
     if operand.scale != call.output.scale[0]:
         factor = call.requantisation(operand)
-    return call.finish(operand.centred(), factor, activation=activation)
+    # A number without axes gets one: factors have one.
+    return call.finish(np.atleast_1d(operand.centred()), factor, activation=activation)
 
 
 def bounded(call: Call, activation: str = "NONE") -> AnyArray:
@@ -135,20 +137,24 @@ def maximum(call: Call) -> AnyArray:
     one step, in rare cases two steps, off the greater byte. Seen in the 23 maxima of a public
     executable.
     """
-    left, right = call.operand(0), call.operand(1)
-    computed = all(each.tensor.constant is None for each in (left, right))
-    alike = all(same_quantisation(each.tensor, call.output) for each in (left, right))
-    if not (computed and alike):
+    if not is_halved(call):
         return extreme(call, np.maximum)
+    left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     first, second = (each.value.astype(np.int64) for each in (left, right))
-    unit = 2 * left.scale
-    greatest = np.rint(np.float32(255) * left.scale / unit)
-    more = (first - second).astype(np.float32) * (left.scale * reciprocal(unit))
-    found = second + 2 * np.rint(np.clip(more, 0, greatest)).astype(np.int64)
+    factor, most = halved_difference(left.scale)
+    more = (first - second).astype(np.float32) * factor
+    found = second + 2 * np.rint(np.clip(more, 0, most)).astype(np.int64)
     limits = np.iinfo(call.output.dtype)
     bounded: AnyArray = np.clip(found, limits.min, limits.max).astype(call.output.dtype)
     return bounded
+
+
+def is_halved(call: Call) -> bool:
+    """Whether a MAXIMUM is made of a difference in steps of two."""
+    sides = call.operand(0), call.operand(1)
+    computed = all(each.tensor.constant is None for each in sides)
+    return computed and all(same_quantisation(each.tensor, call.output) for each in sides)
 
 
 def extreme(call: Call, choose: np.ufunc) -> AnyArray:

@@ -55,6 +55,7 @@ class Terms(Enum):
     MAXIMUM = "the greatest of elements"
     SOFTMAX = "the steps of a softmax on the tiles, or those of the scalar core"
     PRELU = "a sum of two functions of one element"
+    EXTREME = "an element and a bounded difference"
     SQUARE = "the square of a difference of two elements, by a table"
     NONE = "no rule of proof: sampled"
 
@@ -163,7 +164,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "MAXIMUM": Rule(
         operators.maximum,
-        Terms.NONE,
+        Terms.EXTREME,
         (BY_DEFINITION,),
         forms="operands of other scales are requantised first",
         roundings=(REQUANTISATION,),
@@ -177,7 +178,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "MINIMUM": Rule(
         partial(operators.extreme, choose=np.minimum),
-        Terms.NONE,
+        Terms.EXTREME,
         (BY_DEFINITION,),
         forms="operands of other scales are requantised first",
         roundings=(REQUANTISATION,),

@@ -497,6 +497,46 @@ class RandomNetwork:
         options = o.LeakyReluOptions(float(self.random.uniform(0, 1)))
         return self._operate(BuiltinOperator.LEAKY_RELU, (source.index,), result, options)
 
+    def prelu(self, source: _Value) -> _Value:
+        """PRELU with a slope for each channel, or one for all, of any sign."""
+        channels = int(self.random.choice([1, source.channels]))
+        kind = np.int8 if self.signed else np.uint8
+        limits = np.iinfo(kind)
+        slopes = self.random.integers(limits.min, limits.max + 1, (1, 1, channels)).astype(kind)
+        constant = self._constant(slopes, (0.01,), self._zero_point())
+        result = self._value(source.shape, source.scale * 1.1 * self._edge, self._zero_point())
+        return self._operate(BuiltinOperator.PRELU, (source.index, constant), result)
+
+    def extreme(self, source: _Value, kind: BuiltinOperator, *, number: bool = False) -> _Value:
+        """MAXIMUM or MINIMUM with another tensor of the same shape, or with a ``number``.
+
+        The result has the quantisation of the operands, if they have the same, or another one.
+        """
+        options = o.MaximumMinimumOptions()
+        if number:
+            kept = np.int8 if self.signed else np.uint8
+            level = self._zero_point() // 2
+            inputs = self._constant(np.array(level, kept), (source.scale,), level), source.index
+        else:
+            other = self._another(source)
+            inputs = other.index, source.index
+        if self.random.integers(2):
+            result = self._value(source.shape, source.scale, source.zero_point)
+        else:
+            result = self._value(source.shape, source.scale * 1.3, self._zero_point())
+        return self._operate(kind, inputs, result, options)
+
+    def _another(self, source: _Value) -> _Value:
+        """Another tensor of the same shape: sometimes one of the same quantisation."""
+        alike = [
+            each for each in self.values if each.shape == source.shape and each is not source
+        ]
+        if alike and self.random.integers(2):
+            return alike[int(self.random.integers(len(alike)))]
+        result = self._value(source.shape, source.scale, source.zero_point)
+        options = o.LeakyReluOptions(float(self.random.uniform(0, 1)))
+        return self._operate(BuiltinOperator.LEAKY_RELU, (source.index,), result, options)
+
     def softmax(self, source: _Value) -> _Value:
         """SOFTMAX of a vector."""
         zero_point = -128 if self.signed else 0
@@ -612,6 +652,19 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TRANSPOSE_CONV": (_small, RandomNetwork.transposed_convolution),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
     "LEAKY_RELU": (lambda value: True, RandomNetwork.leaky),
+    "PRELU": (lambda value: True, RandomNetwork.prelu),
+    "MAXIMUM": (
+        lambda value: True,
+        lambda network, value: network.extreme(value, BuiltinOperator.MAXIMUM),
+    ),
+    "MAXIMUM of a number": (
+        lambda value: True,
+        lambda network, value: network.extreme(value, BuiltinOperator.MAXIMUM, number=True),
+    ),
+    "MINIMUM": (
+        lambda value: True,
+        lambda network, value: network.extreme(value, BuiltinOperator.MINIMUM),
+    ),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
 }
 """Operators by name: what they fit, and what adds one."""

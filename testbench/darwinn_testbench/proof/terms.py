@@ -21,6 +21,7 @@ from darwinn_reference.tflite.call import (
     Operand,
     require_same_quantisation,
 )
+from darwinn_reference.tflite.factors import halved_difference
 from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from darwinn_reference.tflite.output_stage import (
     FLOAT64_INTEGERS,
@@ -35,7 +36,14 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.proof import prelu, softmax
 from darwinn_testbench.proof.maxima import Maxima, TooMany
-from darwinn_testbench.proof.steps import Steps, form_of, results_of_form, sums
+from darwinn_testbench.proof.steps import (
+    Steps,
+    form_of,
+    results,
+    results_of_form,
+    scaled_bytes,
+    sums,
+)
 
 Elements = NDArray[np.uint64]
 
@@ -596,6 +604,48 @@ def _squared(subject: _Subject) -> Elements:
     return results_of_form(totals, unit, form_of(parabola, wide=False))
 
 
+def _bounded_difference(subject: _Subject) -> Elements:
+    """MAXIMUM, MINIMUM: one number is a bound; else an element, and what the other one has more."""
+    call = subject.call()
+    greatest = subject.operator.name == "MAXIMUM"
+    for place in (0, 1):
+        if _is_number(call.operand(place)):
+            return _bounded(call, call.operand(place), call.operand(1 - place), greatest)
+    step, factor, most = 1, np.float32(1), float(_BYTE_SPAN)
+    if greatest and operators.is_halved(call):
+        step, (factor, most) = 2, halved_difference(call.operand(0).scale)
+    left, right = (_in_units_of(call, each) for each in (call.operand(0), call.operand(1)))
+    zero_point = int(call.output.zero_point[0])
+    more = results(sums([left, right], [1, -1], 0), factor, (0, int(most), 0))
+    terms, weights = ([right, more], [1, step]) if greatest else ([left, more], [1, -step])
+    totals = sums(terms, weights, -zero_point)
+    return results(totals, np.float32(1), (0, _BYTE_SPAN, zero_point))
+
+
+def _is_number(operand: Operand) -> bool:
+    return operand.tensor.constant is not None and operand.value.size == 1
+
+
+def _bounded(call: Call, number: Operand, operand: Operand, greatest: bool) -> Elements:
+    """Elements that are brought to the output's scale, with a number as one more bound."""
+    level = int(operators.requantised(call, number).reshape(-1)[0])
+    return _in_units_of(call, operand, (level, _BYTE_SPAN) if greatest else (0, level))
+
+
+def _in_units_of(
+    call: Call, operand: Operand, limits: tuple[int, int] = (0, _BYTE_SPAN)
+) -> Elements:
+    """Flat numbers of an operand in the quantisation of the output, of its shape."""
+    numbers = np.broadcast_to(as_numbers(operand), call.output.shape)
+    flat = np.ascontiguousarray(numbers).reshape(-1)
+    factor = np.float32(1)
+    if operand.scale != call.output.scale[0]:
+        factor = call.requantisation(operand)[0]
+    bounds = (*limits, int(call.output.zero_point[0]))
+    scales = np.full(flat.shape, factor, np.float32)
+    return scaled_bytes(flat, operand.zero_point, scales, bounds)
+
+
 def _softmax_steps(subject: _Subject) -> Steps:
     call = subject.call()
     functions = call.choices.softmax
@@ -627,6 +677,7 @@ _WAYS: Mapping[Terms, Callable[[_Subject], AnyArray | tuple[AnyArray, ...]]] = {
     Terms.MAXIMUM: _greatest,
     Terms.SOFTMAX: _stepwise,
     Terms.PRELU: _stepwise,
+    Terms.EXTREME: _bounded_difference,
     Terms.SQUARE: _squared,
 }
 

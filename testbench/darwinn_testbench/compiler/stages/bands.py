@@ -25,6 +25,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Spacing,
     Taps,
     TransposedConvolution,
+    WeightedSum,
     sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import (
@@ -52,6 +53,7 @@ MEMBERS = (
     Enlarged,
     Interpolated,
     TransposedConvolution,
+    WeightedSum,
 )
 """Operations that can be in a chain."""
 

@@ -179,13 +179,13 @@ def _mixed(
         _staged(placement, share, result, word, at)
         for at, (word, share) in enumerate(all_shares, row)
     ]
-    room = placement.scratch_sizes[operation.number] // (len(staged) * WORD_BYTES)
+    room = placement.scratch_sizes[operation.result.index] // (len(staged) * WORD_BYTES)
     lines = max(part.rows for _, parts in staged for part in parts.values())
     columns = max(part.columns for _, parts in staged for part in parts.values())
     if columns > room:
         raise ValueError("a row of an image is too long for a concatenation")
     at_once = min(lines, room // columns)
-    scratch, distance = placement.scratch[operation.number], room * WORD_BYTES
+    scratch, distance = placement.scratch[operation.result.index], room * WORD_BYTES
     for top in range(0, lines, at_once):
         band = top, at_once
         yield (

@@ -109,7 +109,7 @@ def reduce_max(importer: Operands, operator: Operator) -> AnyOperation:
     return Greatest(operator.index, operator.name, image, source, rows, columns, AS_IS)
 
 
-def _sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTensor] | None:
+def sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTensor] | None:
     """Place of the computed operand and the constant one, if that is one value, or one for each
     channel; None if it is another constant, or both are computed."""
     tensors = [importer.tensor(operator, place) for place in range(2)]
@@ -126,7 +126,14 @@ def _sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTenso
     return tensors.index(constant) ^ 1, constant
 
 
-def _element_operand(importer: Operands, operator: Operator, place: int, result: Image) -> Image:
+def real_values(constant: NetworkTensor) -> NDArray[np.float32]:
+    """Real values of a constant, one after another."""
+    levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
+    real: NDArray[np.float32] = levels.astype(np.float32).reshape(-1) * constant.scale[0]
+    return real
+
+
+def element_operand(importer: Operands, operator: Operator, place: int, result: Image) -> Image:
     """An operand as an image of the result's shape: repeated or constant where it has to be."""
     tensor = importer.tensor(operator, place)
     if tensor.constant is not None:
@@ -182,7 +189,7 @@ def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
 
     def make(importer: Operands, operator: Operator) -> AnyOperation:
         tensor, image = importer.result(operator)
-        sides = _sides_of(importer, operator)
+        sides = sides_of(importer, operator)
         if sides is not None:
             place, constant = sides
             signs = (1, sign) if place == 0 else (sign, 1)
@@ -193,7 +200,7 @@ def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
             # What is subtracted has a factor less than 0, and weights of 1, as in public programs.
             bias = (signs[0] * signs[1] * steps).astype(np.int32)
             return _by_channel(importer, operator, place, np.float32(signs[0]) * factors, bias)
-        left, right = (_element_operand(importer, operator, place, image) for place in (0, 1))
+        left, right = (element_operand(importer, operator, place, image) for place in (0, 1))
         if sign < 0 and left is right:
             raise StaysError("a difference of a tensor and itself")
         if importer.tensor(operator, 1).constant is None:
@@ -212,13 +219,11 @@ def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
 def multiplication(importer: Operands, operator: Operator) -> AnyOperation:
     """MUL."""
     tensor, image = importer.result(operator)
-    sides = _sides_of(importer, operator)
+    sides = sides_of(importer, operator)
     if sides is not None:
         place, constant = sides
         source = importer.source(operator, place)
-        levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
-        real = levels.astype(np.float32).reshape(-1) * constant.scale[0]
-        factors = conversion_factor(source.scale, tensor, real)
+        factors = conversion_factor(source.scale, tensor, real_values(constant))
         return _by_channel(importer, operator, place, factors, np.zeros(1, np.int32))
     left, right = _factors(importer, operator, image)
     factor = conversion_factor(left.scale, tensor, np.atleast_1d(right.scale))
@@ -234,8 +239,8 @@ def _factors(importer: Operands, operator: Operator, result: Image) -> tuple[Ima
             continue
         single = importer.source(operator, place)
         if single.is_vector and single.channels == result.channels:
-            return _element_operand(importer, operator, 1 - place, result), single
-    left, right = (_element_operand(importer, operator, place, result) for place in (0, 1))
+            return element_operand(importer, operator, 1 - place, result), single
+    left, right = (element_operand(importer, operator, place, result) for place in (0, 1))
     return left, right
 
 

@@ -21,6 +21,7 @@ from darwinn_testbench.compiler.stages.import_elements import (
     requantise,
     softmax,
 )
+from darwinn_testbench.compiler.stages.import_extremes import extreme, prelu
 from darwinn_testbench.compiler.stages.import_layers import (
     average_pool_2d,
     conv_2d,
@@ -86,10 +87,13 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "FULLY_CONNECTED": fully_connected,
     "LEAKY_RELU": leaky_relu,
     "LOGISTIC": function_of("sigmoid"),
+    "MAXIMUM": extreme(greatest=True),
     "MAX_POOL_2D": max_pool_2d,
     "MEAN": added(mean=True),
+    "MINIMUM": extreme(greatest=False),
     "MUL": multiplication,
     "PAD": pad,
+    "PRELU": prelu,
     "QUANTIZE": requantise("NONE"),
     "REDUCE_MAX": reduce_max,
     "RELU": requantise("RELU"),

@@ -63,7 +63,7 @@ class Placement:
         parts: images that are spread over the tiles, by index.
         copies: images that every tile has as a whole, by index.
         flats: bytes of narrow memory in which inputs of several pixels arrive, by index.
-        scratch: the same for what an operation needs for itself, by number of the operator;
+        scratch: the same for what an operation needs for itself, by index of its result;
             ``scratch_sizes`` are its bytes.
         narrow_bytes: how much of narrow memory is in use.
         chains: what runs band by band.
@@ -102,7 +102,7 @@ def place(
 
     Args:
         graph: the graph.
-        scratch: bytes that operators need for themselves.
+        scratch: bytes that operations need for themselves, by index of their result.
         chains: what is to run band by band.
 
     Raises:
@@ -370,9 +370,9 @@ def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain
         if port.image.index in parts:
             size = flat_bytes(parts[port.image.index])
             requests.ask(("flat", port.image.index), size, 0, 0)
-    steps = {each.number: k + 1 for k, each in enumerate(graph.operations)}
-    for number, size in scratch.items():
-        requests.ask(("scratch", number), size, steps[number], steps[number])
+    steps = {each.result.index: k + 1 for k, each in enumerate(graph.operations)}
+    for index, size in scratch.items():
+        requests.ask(("scratch", index), size, steps[index], steps[index])
     return _Asked(requests, parts, copies, bands)
 
 

@@ -91,8 +91,8 @@ class Planned:
 
 def plan(graph: IntegerGraph, areas: Areas) -> Planned:
     """Place a graph and find its phases."""
-    needs = {each.number: scratch_bytes(each, areas) for each in graph.operations}
-    scratch = {number: size for number, size in needs.items() if size}
+    needs = {each.result.index: scratch_bytes(each, areas) for each in graph.operations}
+    scratch = {index: size for index, size in needs.items() if size}
     try:
         placement = place(graph, scratch, chains_of(graph, scratch))
     except DoesNotFitError as reason:

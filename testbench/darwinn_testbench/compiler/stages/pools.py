@@ -194,7 +194,7 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
     each, at_once = taps + HEAD_ROWS, _groups_at_once(taps, areas)
     if not at_once:
         raise ValueError(f"a window of {taps} elements")
-    scratch = placement.scratch[operation.number] // WORD_BYTES
+    scratch = placement.scratch[operation.result.index] // WORD_BYTES
     for first in range(0, len(blocks), at_once):
         chunk = blocks[first : first + at_once]
         rows = packed(chunk)

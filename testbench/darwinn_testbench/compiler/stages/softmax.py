@@ -105,7 +105,7 @@ def softmax_bytes(operation: Softmax) -> int:
 
 def softmax_phases(operation: Softmax, placement: Placement, areas: Areas) -> Iterator[Phase]:
     """The phases of a softmax."""
-    places = _places(operation.source.pitch // GROUP, placement.scratch[operation.number])
+    places = _places(operation.source.pitch // GROUP, placement.scratch[operation.result.index])
     rows = -(-places.groups // GROUP)
     row, alone = areas.take(_ROWS + max(rows, GROUP))
     steps = _Steps(
