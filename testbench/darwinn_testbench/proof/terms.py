@@ -21,7 +21,7 @@ from darwinn_reference.tflite.call import (
     Operand,
     require_same_quantisation,
 )
-from darwinn_reference.tflite.factors import halved_difference
+from darwinn_reference.tflite.factors import MIDDLE, halved_difference
 from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from darwinn_reference.tflite.output_stage import (
     FLOAT64_INTEGERS,
@@ -611,14 +611,17 @@ def _bounded_difference(subject: _Subject) -> Elements:
     for place in (0, 1):
         if _is_number(call.operand(place)):
             return _bounded(call, call.operand(place), call.operand(1 - place), greatest)
-    step, factor, most = 1, np.float32(1), float(_BYTE_SPAN)
-    if greatest and operators.is_halved(call):
-        step, (factor, most) = 2, halved_difference(call.operand(0).scale)
     left, right = (_in_units_of(call, each) for each in (call.operand(0), call.operand(1)))
     zero_point = int(call.output.zero_point[0])
-    more = results(sums([left, right], [1, -1], 0), factor, (0, int(most), 0))
-    terms, weights = ([right, more], [1, step]) if greatest else ([left, more], [1, -step])
-    totals = sums(terms, weights, -zero_point)
+    if greatest and operators.is_halved(call):
+        factor, most = halved_difference(call.operand(0).scale)
+        differences = sums([right, left], [1, -1], 0)
+        less = results(differences, factor, (MIDDLE - int(most), MIDDLE, MIDDLE))
+        totals = sums([right, less], [1, -2], 2 * MIDDLE - zero_point)
+    else:
+        one = np.float32(1)
+        more = results(sums([left, right], [1, -1], 0), one, (0, _BYTE_SPAN, 0))
+        totals = sums([right if greatest else left, more], [1, 1 if greatest else -1], -zero_point)
     return results(totals, np.float32(1), (0, _BYTE_SPAN, zero_point))
 
 

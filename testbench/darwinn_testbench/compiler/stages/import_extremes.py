@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from darwinn_reference.tflite.factors import conversion_factor, halved_difference
+from darwinn_reference.tflite.factors import MIDDLE, conversion_factor, halved_difference
 from darwinn_reference.tflite.graph import NetworkTensor, Operator
 from darwinn_reference.tflite.output_stage import output_stage
 from numpy.typing import NDArray
@@ -150,24 +150,34 @@ def _of_two(
     alike = all(_quantisation(each) == _quantisation(image) for each in (left, right))
     halved = greatest and computed and alike
     first, second = (_in_units_of(importer, operator, each, image) for each in (left, right))
-    step, factor, most = 1, np.float32(1), np.float32(BYTE_SPAN)
-    if halved:
-        step, (factor, most) = 2, halved_difference(left.scale)
-    more = replace(_like(importer, image), zero_point=0)
-    stage = OutputStage(
-        np.atleast_1d(factor),
-        np.atleast_1d(np.int32(second.zero_point - first.zero_point)),
-        np.float32(0),
-        most,
-        0,
-    )
-    importer.first(
-        WeightedSum(operator.index, operator.name, more, (first, second), (1, -1), stage)
-    )
     one = np.ones(1, np.float32)
+    if halved:
+        factor, most = halved_difference(left.scale)
+        less = replace(_like(importer, image), zero_point=MIDDLE)
+        stage = OutputStage(
+            np.atleast_1d(factor), np.zeros(1, np.int32), -most, np.float32(0), MIDDLE
+        )
+        _difference(importer, operator, less, (second, first), stage)
+        return _weighted(operator, image, (second, less), (1, -2), one, tensor)
+    more = replace(_like(importer, image), zero_point=0)
+    stage = OutputStage(one, np.zeros(1, np.int32), np.float32(0), np.float32(BYTE_SPAN), 0)
+    _difference(importer, operator, more, (first, second), stage)
     if greatest:
-        return _weighted(operator, image, (second, more), (1, step), one, tensor)
-    return _weighted(operator, image, (first, more), (1, -step), one, tensor)
+        return _weighted(operator, image, (second, more), (1, 1), one, tensor)
+    return _weighted(operator, image, (first, more), (1, -1), one, tensor)
+
+
+def _difference(
+    importer: Operands,
+    operator: Operator,
+    image: Image,
+    sources: tuple[Image, Image],
+    stage: OutputStage,
+) -> None:
+    """What the first of two images of the same quantisation has more than the second one."""
+    importer.first(
+        WeightedSum(operator.index, operator.name, image, sources, (1, -1), stage)
+    )
 
 
 def _quantisation(image: Image) -> tuple[float, int]:
