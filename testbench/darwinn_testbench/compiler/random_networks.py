@@ -528,9 +528,7 @@ class RandomNetwork:
 
     def _another(self, source: _Value) -> _Value:
         """Another tensor of the same shape: sometimes one of the same quantisation."""
-        alike = [
-            each for each in self.values if each.shape == source.shape and each is not source
-        ]
+        alike = [each for each in self.values if each.shape == source.shape and each is not source]
         if alike and self.random.integers(2):
             return alike[int(self.random.integers(len(alike)))]
         result = self._value(source.shape, source.scale, source.zero_point)

@@ -46,9 +46,7 @@ def _like(importer: Operands, like: Image) -> Image:
 def _scaled(operator: Operator, image: Image, source: Image, stage: OutputStage) -> Channelwise:
     """Each element times a factor, which may be that of its channel."""
     weights = None if stage.is_uniform else np.ones((1, 1, image.channels), np.uint8)
-    return Channelwise(
-        operator.index, operator.name, image, source, UNIT, UNIT, weights, 0, stage
-    )
+    return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, weights, 0, stage)
 
 
 def prelu(importer: Operands, operator: Operator) -> AnyOperation:
@@ -111,9 +109,7 @@ def extreme(*, greatest: bool) -> Callable[[Operands, Operator], AnyOperation]:
     return make
 
 
-def _bounded(
-    importer: Operands, operator: Operator, place: int, *, greatest: bool
-) -> AnyOperation:
+def _bounded(importer: Operands, operator: Operator, place: int, *, greatest: bool) -> AnyOperation:
     """One number is a bound of the other operand."""
     source = importer.source(operator, 1 - place)
     tensor, image = importer.result(operator)
@@ -175,9 +171,7 @@ def _difference(
     stage: OutputStage,
 ) -> None:
     """What the first of two images of the same quantisation has more than the second one."""
-    importer.first(
-        WeightedSum(operator.index, operator.name, image, sources, (1, -1), stage)
-    )
+    importer.first(WeightedSum(operator.index, operator.name, image, sources, (1, -1), stage))
 
 
 def _quantisation(image: Image) -> tuple[float, int]:

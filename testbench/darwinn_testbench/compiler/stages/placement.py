@@ -221,14 +221,14 @@ def _in_bands(
 
 
 def _unite(graph: IntegerGraph, spreads: dict[int, Axes]) -> None:
-    """Give both operands of an addition the same windows: they are read by the same loops."""
+    """Give both operands of an addition the same windows: then one instruction reads all rows."""
     sums = [each for each in graph.operations if isinstance(each, WeightedSum)]
     changed = True
     while changed:
         changed = False
         for operation in sums:
             left, right = (each.index for each in operation.sources)
-            if left not in spreads or spreads[left] == spreads[right]:
+            if not spreads.keys() >= {left, right} or spreads[left] == spreads[right]:
                 continue
             merged = tuple(
                 a.widened([b.window]) for a, b in zip(spreads[left], spreads[right], strict=True)

@@ -20,6 +20,7 @@ from darwinn_testbench.compiler.stages.mapping import (
     spread_phases,
 )
 from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph
+from darwinn_testbench.compiler.stages.parts import short_enough
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
 from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement, place
 
@@ -104,7 +105,8 @@ def plan(graph: IntegerGraph, areas: Areas) -> Planned:
     for operation, view, after in _in_order(graph, placement):
         before = len(areas.residents)
         try:
-            phases += phases_of(operation, view, areas)
+            for phase in phases_of(operation, view, areas):
+                phases += short_enough(phase)
             if after is not None:
                 index = operation.result.index
                 phases += spread_phases(operation.number, index, after, areas)

@@ -27,7 +27,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Stacked,
     Transposed,
 )
-from darwinn_testbench.compiler.stages.parts import emitting_all
+from darwinn_testbench.compiler.stages.parts import Computation, emitting_all
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.ring import ALL_LOOPS
@@ -37,8 +37,6 @@ from darwinn_testbench.compiler.stages.writer import merged, write
 
 _MOST = 64
 """Computations for a tile, at most."""
-
-_Computation = tuple[Sums, dict[int, Part]]
 
 
 def _sums(
@@ -114,7 +112,7 @@ def _regrouped(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
             counts[run.last] += 1
         if max(counts.values()) > _MOST:
             raise ValueError("a shape of too many rows")
-    found: list[_Computation] = []
+    found: list[Computation] = []
     for (last, _), parts in by_kind.items():
         if not last:
             found.append((_sums(AS_IS, row, groups=result.pitch // GROUP), parts))
@@ -231,7 +229,7 @@ def _flattened(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
     elements = source.pixels * channels
     whole = elements // GROUP
     rows: list[Rows] = []
-    found: list[_Computation] = []
+    found: list[Computation] = []
     row, _ = areas.take((period + 1) * GROUP)
     words = [(word, -(-(whole - word) // period), GROUP) for word in range(min(period, whole))]
     if elements % GROUP:
@@ -295,7 +293,7 @@ def transpose_phases(operation: Transposed, placement: Placement, areas: Areas) 
     sizes = image.height, image.width, image.channels
     kept = operation.order[2] == _CHANNELS
     weights: list[Rows] = []
-    found: list[_Computation] = []
+    found: list[Computation] = []
     row, _ = areas.take(GROUP * GROUP)
     if kept:
         weights.append(identity())
@@ -324,7 +322,7 @@ def _of_four_pixels(
     spans: Sequence[Interval],
     lane: int,
     row: int,
-) -> Iterator[_Computation]:
+) -> Iterator[Computation]:
     """Words of a byte of each of four pixels, that is byte ``lane`` of what is read there.
 
     ``steps`` are bytes of the source from row to row, column to column and channel to channel of
@@ -456,7 +454,7 @@ def stack_phases(operation: Stacked, placement: Placement, areas: Areas) -> Iter
     """Each part copied to its rows or columns, with its own output stage."""
     target = placement.of(operation.result)
     row, _ = areas.take(1)
-    found: list[_Computation] = []
+    found: list[Computation] = []
     offset = 0
     for image, stage in zip(operation.sources, operation.stages, strict=True):
         copy = placement.copies[image.index]
