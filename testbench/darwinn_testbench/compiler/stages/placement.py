@@ -89,10 +89,25 @@ class Placement:
 
 
 def needs_whole(operation: AnyOperation) -> bool:
-    """Whether an operation reads all pixels of its sources at once."""
+    """Whether an operation reads all pixels of its sources at once, and all their channels."""
+    if is_shared_out(operation):
+        return False
     if isinstance(operation, Reshaped | Transposed | Repeated | Stacked):
         return True
     return isinstance(operation, Windowed) and operation.result.is_vector
+
+
+_MOST_COPIED = chip.NARROW_BYTES // 2
+"""Bytes of an image that all tiles get as a whole, at most, where they can share its channels."""
+
+
+def is_shared_out(operation: AnyOperation) -> bool:
+    """Whether an operation reads all pixels of a large image, each tile those of some channels."""
+    if not isinstance(operation, Channelwise) or not operation.result.is_vector:
+        return False
+    plain = operation.weights is None and operation.stage.is_uniform
+    source = operation.source
+    return plain and not source.is_vector and source.pixels * source.pitch > _MOST_COPIED
 
 
 def place(
@@ -193,7 +208,7 @@ def _padding(graph: IntegerGraph) -> dict[int, int]:
 
 def _reaches_beyond(operation: AnyOperation) -> bool:
     """Whether an operation reads what is outside of its source."""
-    if not isinstance(operation, Windowed) or needs_whole(operation):
+    if not isinstance(operation, Windowed) or operation.result.is_vector:
         return False
     source, result = operation.source, operation.result
     ends = (
