@@ -284,6 +284,10 @@ _ORDERS: Sequence[Callable[[_Request], tuple[int, ...]]] = (
 """Orders in which places are given: large ones first, those that last long first, and so on."""
 
 
+_TRIES = 8
+"""How often each order is tried."""
+
+
 class _Requests:
     """Places that are asked for, each from a step to another, both included."""
 
@@ -307,23 +311,35 @@ class _Requests:
     def solve(self) -> dict[_Key, int]:
         """The first byte of each place: each as low as it can be, in one of several orders.
 
+        What finds no place in an order comes first in the next one.
+
         Raises:
             DoesNotFitError: none of them leads to places for all.
         """
-        failed: list[int] = []
+        failed: list[_Key] = []
         for order in _ORDERS:
             keys = sorted(self._asked, key=lambda key: order(self._asked[key]))
-            placed: dict[_Key, int] = {}
-            for key in keys:
-                request = self._asked[key]
-                base = self._lowest(request, placed)
-                if base + request.size > chip.NARROW_BYTES:
-                    failed.append(max(request.birth - 1, 0))
-                    break
-                placed[key] = base
-            else:
-                return placed
-        raise DoesNotFitError(failed[0], "activations exceed the memory of the tiles")
+            for _ in range(_TRIES):
+                placed, without = self._placed(keys)
+                if without is None:
+                    return placed
+                failed.append(without)
+                keys.remove(without)
+                keys.insert(0, without)
+        first = self._asked[failed[0]]
+        reason = "activations exceed the memory of the tiles"
+        raise DoesNotFitError(max(first.birth - 1, 0), reason)
+
+    def _placed(self, keys: Sequence[_Key]) -> tuple[dict[_Key, int], _Key | None]:
+        """Places in an order, up to the first key that finds none."""
+        placed: dict[_Key, int] = {}
+        for key in keys:
+            request = self._asked[key]
+            base = self._lowest(request, placed)
+            if base + request.size > chip.NARROW_BYTES:
+                return placed, key
+            placed[key] = base
+        return placed, None
 
     def used(self, bases: Mapping[_Key, int]) -> int:
         """Bytes up to the last place in use."""
