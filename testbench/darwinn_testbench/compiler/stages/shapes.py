@@ -6,7 +6,7 @@ All tiles have the sources as a whole, so each finds there what it needs, and co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,7 +83,8 @@ class _Run:
     """Pixels of a result, from ``first`` on, and the bytes of the source that they come from.
 
     There are ``columns`` of them ``step`` bytes apart, and that ``rows`` times, ``row_step`` bytes
-    apart. A ``last`` one has its last channels at the end of the source.
+    apart. A ``last`` one has its last channels at the end of the source. Rows of the result are
+    ``write_step`` bytes apart; by default they follow one another.
     """
 
     first: int
@@ -93,6 +94,7 @@ class _Run:
     step: int
     row_step: int = 0
     last: bool = False
+    write_step: int | None = None
 
 
 def _regrouped(operation: Reshaped, placement: Placement, areas: Areas) -> Iterator[Phase]:
@@ -106,7 +108,7 @@ def _regrouped(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
     by_kind: dict[tuple[bool, int], dict[int, Part]] = {}
     for tile in TILES:
         counts = {False: 0, True: 0}
-        for place, run in _tile_runs(source, target, tile):
+        for place, run in _united(_tile_runs(source, target, tile)):
             part = _part(run, copy.base, place, target)
             by_kind.setdefault((run.last, counts[run.last]), {})[tile] = part
             counts[run.last] += 1
@@ -152,6 +154,35 @@ def _tile_runs(source: Image, target: Storage, tile: int) -> Iterator[tuple[int,
     for first, behind, address in lines:
         for run in _runs(source, image, (first, behind)):
             yield address + (run.first - first) * _pixel_step(target), run
+
+
+def _united(runs: Iterable[tuple[int, _Run]]) -> Iterator[tuple[int, _Run]]:
+    """The same with rows that lie at equal distances, in the source and in the result, as one."""
+    first: tuple[int, _Run] | None = None
+    for place, run in runs:
+        if first is None:
+            first = place, run
+            continue
+        start, known = first
+        steps = run.address - known.address, place - start
+        alike = (known.columns, known.step, 1, False) == (run.columns, run.step, run.rows, run.last)
+        single = known.rows == 1 and not known.last
+        further = known.rows > 1 and known.write_step is not None
+        if alike and single:
+            united = replace(known, rows=2, row_step=steps[0], write_step=steps[1])
+            first = start, united
+        elif alike and further and steps == (known.rows * known.row_step, _written(known)):
+            first = start, replace(known, rows=known.rows + 1)
+        else:
+            yield first
+            first = place, run
+    if first is not None:
+        yield first
+
+
+def _written(run: _Run) -> int:
+    """Bytes from the first row of a run to the one behind its last row."""
+    return run.rows * (run.write_step or 0)
 
 
 def _pixel_step(target: Storage) -> int:
@@ -201,7 +232,7 @@ def _part(run: _Run, base: int, place: int, target: Storage) -> Part:
         run.columns,
         [],
         (run.step, run.row_step),
-        (step, run.columns * step),
+        (step, run.columns * step if run.write_step is None else run.write_step),
     )
 
 
