@@ -385,8 +385,7 @@ class RandomNetwork:
         sizes = self._constant(np.array(shape, np.int32))
         options = o.ReshapeOptions(shape)
         self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), result, options)
-        coarser = self._value(shape, source.scale * 1.5, self._zero_point())
-        return self._operate(BuiltinOperator.QUANTIZE, (result.index,), coarser)
+        return self._coarser(result)
 
     def stack(self, source: _Value) -> _Value:
         """CONCATENATION of rows or columns with another image, or with itself."""
@@ -535,6 +534,57 @@ class RandomNetwork:
         options = o.LeakyReluOptions(float(self.random.uniform(0, 1)))
         return self._operate(BuiltinOperator.LEAKY_RELU, (source.index,), result, options)
 
+    def pack(self, source: _Value) -> _Value:
+        """RESHAPE to rows and columns, or to channels alone; then PACK with a function of it."""
+        shape = source.shape[1:-1] if source.is_image else source.shape[1:]
+        flat = self._value(shape, source.scale, source.zero_point)
+        sizes = self._constant(np.array(shape, np.int32))
+        options = o.ReshapeOptions(shape)
+        self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), flat, options)
+        other = self._value(shape, source.scale, source.zero_point)
+        slope = o.LeakyReluOptions(0.5)
+        self._operate(BuiltinOperator.LEAKY_RELU, (flat.index,), other, slope)
+        count = int(self.random.integers(2, 4))
+        axis = int(self.random.integers(len(shape) + 1))
+        inputs = [(flat, other)[int(self.random.integers(2))].index for _ in range(count)]
+        extents = (*shape[:axis], count, *shape[axis:])
+        packed = self._value(extents, source.scale, source.zero_point)
+        self._operate(BuiltinOperator.PACK, inputs, packed, o.PackOptions(count, axis))
+        return self._coarser(packed)
+
+    def _coarser(self, source: _Value) -> _Value:
+        """QUANTIZE, which needs the pixels of a shape."""
+        result = self._value(source.shape, source.scale * 1.5, self._zero_point())
+        return self._operate(BuiltinOperator.QUANTIZE, (source.index,), result)
+
+    def unpack(self, source: _Value) -> _Value:
+        """UNPACK of rows, columns or channels, of which each is needed."""
+        axis = int(self.random.integers(1, 4))
+        shape = (*source.shape[:axis], *source.shape[axis + 1 :])
+        count = source.shape[axis]
+        parts = [self._value(shape, source.scale, source.zero_point) for _ in range(count)]
+        options = o.UnpackOptions(count, axis)
+        kind = BuiltinOperator.UNPACK
+        self._operate(kind, (source.index,), parts[-1], options, parts[:-1])
+        return self._coarser(parts[int(self.random.integers(count))])
+
+    def tiled(self, source: _Value) -> _Value:
+        """TILE of rows, columns and channels."""
+        times = [1, *self.random.integers(1, 4, 3).tolist()]
+        shape = tuple(size * count for size, count in zip(source.shape, times, strict=True))
+        result = self._value(shape, source.scale, source.zero_point)
+        inputs = source.index, self._constant(np.array(times, np.int32))
+        return self._operate(BuiltinOperator.TILE, inputs, result)
+
+    def deeper(self, source: _Value) -> _Value:
+        """SPACE_TO_DEPTH."""
+        block = next(k for k in (2, 3) if not any(side % k for side in source.sides))
+        sides = (side // block for side in source.sides)
+        shape = (1, *sides, source.channels * block * block)
+        result = self._value(shape, source.scale, source.zero_point)
+        options = o.SpaceToDepthOptions(block)
+        return self._operate(BuiltinOperator.SPACE_TO_DEPTH, (source.index,), result, options)
+
     def softmax(self, source: _Value) -> _Value:
         """SOFTMAX of a vector."""
         zero_point = -128 if self.signed else 0
@@ -589,6 +639,7 @@ _Fits = Callable[[_Value], bool]
 _Makes = Callable[[RandomNetwork, _Value], _Value]
 _MOST_DENSE = 4000
 _MOST_SMALL = 300
+_MOST_PARTS = 8
 
 
 def _image(value: _Value) -> bool:
@@ -597,6 +648,19 @@ def _image(value: _Value) -> bool:
 
 def _small(value: _Value) -> bool:
     return value.is_image and 1 < math.prod(value.sides) <= _MOST_SMALL
+
+
+def _flat(value: _Value) -> bool:
+    """Whether its pixels have one channel, or it has channels alone."""
+    return not value.is_image or (value.channels == 1 and value.elements <= _MOST_SMALL)
+
+
+def _few(value: _Value) -> bool:
+    return _small(value) and max(value.shape) <= _MOST_PARTS
+
+
+def _blocks(value: _Value) -> bool:
+    return _small(value) and any(not any(side % k for side in value.sides) for k in (2, 3))
 
 
 def _classes(value: _Value) -> bool:
@@ -663,6 +727,10 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
         lambda value: True,
         lambda network, value: network.extreme(value, BuiltinOperator.MINIMUM),
     ),
+    "PACK": (_flat, RandomNetwork.pack),
+    "UNPACK": (_few, RandomNetwork.unpack),
+    "TILE": (_few, RandomNetwork.tiled),
+    "SPACE_TO_DEPTH": (_blocks, RandomNetwork.deeper),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
 }
 """Operators by name: what they fit, and what adds one."""

@@ -118,7 +118,9 @@ def sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTensor
         return None
     constant = constants[0]
     channels = importer.result(operator)[1].channels
+    computed = tensors[tensors.index(constant) ^ 1]
     by_channel = constant.shape[-1:] == (channels,) and constant.size == channels
+    by_channel = by_channel and computed.shape[-1:] == (channels,)
     if not (by_channel or constant.size == 1):
         return None
     if not constant.quantised:

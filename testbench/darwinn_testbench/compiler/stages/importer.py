@@ -32,14 +32,18 @@ from darwinn_testbench.compiler.stages.import_layers import (
 )
 from darwinn_testbench.compiler.stages.import_shapes import (
     concatenation,
+    pack,
     pad,
     resize_bilinear,
     resize_nearest,
     sliced,
+    space_to_depth,
     split,
     split_v,
     strided_slice,
+    tile,
     transpose,
+    unpack,
     view,
 )
 from darwinn_testbench.compiler.stages.operands import Made, Operands, StaysError
@@ -92,6 +96,7 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "MEAN": added(mean=True),
     "MINIMUM": extreme(greatest=False),
     "MUL": multiplication,
+    "PACK": pack,
     "PAD": pad,
     "PRELU": prelu,
     "QUANTIZE": requantise("NONE"),
@@ -104,6 +109,7 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "RESIZE_NEAREST_NEIGHBOR": resize_nearest,
     "SLICE": sliced,
     "SOFTMAX": softmax,
+    "SPACE_TO_DEPTH": space_to_depth,
     "SPLIT": split,
     "SPLIT_V": split_v,
     "STRIDED_SLICE": strided_slice,
@@ -111,6 +117,8 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "SUM": added(mean=False),
     "TANH": function_of("tanh"),
     "SQUEEZE": view,
+    "TILE": tile,
     "TRANSPOSE": transpose,
     "TRANSPOSE_CONV": transpose_conv,
+    "UNPACK": unpack,
 }

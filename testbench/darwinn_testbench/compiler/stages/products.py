@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 from darwinn_sim.chip import WORD_BYTES
 
 from darwinn_testbench.compiler.assembler import Assembler, walk
 from darwinn_testbench.compiler.program import ALL_TILES, tile_set
 from darwinn_testbench.compiler.stages.compute import Part, Sums
+from darwinn_testbench.compiler.stages.operands import unchanged
 from darwinn_testbench.compiler.stages.operations import (
     OutputStage,
     Product,
@@ -152,13 +152,7 @@ def _product_part(
     left, right, result = storages
     group, count = channels
     zero = right.image.zero_point
-    copy = OutputStage(
-        np.ones(1, np.float32),
-        np.zeros(1, np.int32),
-        np.float32(-zero),
-        np.float32(255 - zero),
-        zero,
-    )
+    copy = unchanged(right.image)
     weights, products = {}, {}
     small: dict[int, list[int]] = {}
     for tile in TILES:
