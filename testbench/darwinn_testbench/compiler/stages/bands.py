@@ -85,7 +85,8 @@ class Chain:
         }
 
 
-def met(reach: Reach, own: Sequence[Interval]) -> tuple[Interval, ...]:
+@lru_cache(maxsize=1 << 13)
+def met(reach: Reach, own: tuple[Interval, ...]) -> tuple[Interval, ...]:
     """What the results of each place of the grid meet of their source."""
     return tuple(reach.inputs(*each) if length(each) else (0, 0) for each in own)
 

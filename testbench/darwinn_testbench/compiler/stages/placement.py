@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from darwinn_formats.errors import Portable
 from darwinn_sim import chip
@@ -303,10 +304,11 @@ class _Requests:
     def pressure(self) -> list[int]:
         """Bytes that are asked for at each step together."""
         end = max((each.death for each in self._asked.values()), default=0)
-        return [
-            sum(each.size for each in self._asked.values() if each.birth <= step <= each.death)
-            for step in range(end + 1)
-        ]
+        changes = [0] * (end + 2)
+        for each in self._asked.values():
+            changes[each.birth] += each.size
+            changes[each.death + 1] -= each.size
+        return list(accumulate(changes[:-1]))
 
     def solve(self) -> dict[_Key, int]:
         """The first byte of each place: each as low as it can be, in one of several orders.
