@@ -425,6 +425,60 @@ def prelu(of: Operands) -> Iterator[Key]:
             yield ("parts", *parts, target, float(last))
 
 
+def extreme(of: Operands) -> Iterator[Key]:
+    """MAXIMUM or MINIMUM of two tensors, in the quantisation of the output."""
+    name = of.network.operators[0].name
+    left, right = of.tensor(0), of.tensor(1)
+    own = (of.output.scale[0], raised(of.output))
+    alike = all((each.scale[0], raised(each)) == own for each in (left, right))
+    halved = alike and name == "MAXIMUM"
+    # The bound is 127 of some scales, by the last bit.
+    scale = left.scale[0]
+    most = round(float(f32(255) * scale / f32(2 * scale))) if halved else 255
+    form = name, halved, most, raised(of.output)
+    for one, other in _pairs(of):
+        first = _requantised(one, left, of, "NONE")
+        second = _requantised(other, right, of, "NONE")
+        values = _values(first, second)
+        if values:
+            x, y = values
+            found = min(x, y) if name == "MINIMUM" else max(x, y)
+            if halved:
+                found = min(y + 2 * min(round(max(x - y, 0) / 2), most), 255)
+            yield ("constant", found)
+        elif first == second:
+            yield first
+        else:
+            yield ("extreme", *form, first, second)
+
+
+def bounded(of: Operands) -> Iterator[Key]:
+    """MAXIMUM or MINIMUM of a tensor and a number, which comes second."""
+    greatest = of.network.operators[0].name == "MAXIMUM"
+    source = of.tensor(0)
+    number = int(of.values(1).reshape(-1)[0])
+    (level,) = _values(_requantised(number, of.tensor(1), of, "NONE"))
+    bounds = (level, 255) if greatest else (0, level)
+    same = source.scale[0] == of.output.scale[0]
+    factor = f32(1) if same else slow_factor(float(source.scale[0]), 1, of.output)
+    form = *bounds, raised(source), float(factor), raised(of.output)
+    for each in of.values(0).reshape(-1).tolist():
+        found = _requantised(each, source, of, "NONE")
+        values = _values(found)
+        if values:
+            yield ("constant", min(max(values[0], bounds[0]), bounds[1]))
+        elif bounds == (0, 255) and found == ("byte", each):
+            yield found
+        else:
+            yield ("bounded", *form, each)
+
+
+def _values(*keys: Key) -> list[int]:
+    """The bytes of keys that are all constants; else none."""
+    found = [int(key[1]) for key in keys if isinstance(key, tuple) and key[0] == "constant"]
+    return found if len(found) == len(keys) else []
+
+
 def squared_difference(of: Operands) -> Iterator[Key]:
     """SQUARED_DIFFERENCE: a form of both, whose square comes out."""
     left, right = of.tensor(0), of.tensor(1)

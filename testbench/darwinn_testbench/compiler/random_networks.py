@@ -536,7 +536,9 @@ class RandomNetwork:
 
     def pack(self, source: _Value) -> _Value:
         """RESHAPE to rows and columns, or to channels alone; then PACK with a function of it."""
-        shape = source.shape[1:-1] if source.is_image else source.shape[1:]
+        shape: tuple[int, ...] = (source.elements,)
+        if source.is_image and source.channels == 1:
+            shape = source.sides
         flat = self._value(shape, source.scale, source.zero_point)
         sizes = self._constant(np.array(shape, np.int32))
         options = o.ReshapeOptions(shape)
@@ -558,8 +560,9 @@ class RandomNetwork:
         return self._operate(BuiltinOperator.QUANTIZE, (source.index,), result)
 
     def unpack(self, source: _Value) -> _Value:
-        """UNPACK of rows, columns or channels, of which each is needed."""
-        axis = int(self.random.integers(1, 4))
+        """UNPACK of rows, columns or channels, if there are few."""
+        axes = [axis for axis in (1, 2, 3) if source.shape[axis] <= _MOST_PARTS]
+        axis = int(self.random.choice(axes))
         shape = (*source.shape[:axis], *source.shape[axis + 1 :])
         count = source.shape[axis]
         parts = [self._value(shape, source.scale, source.zero_point) for _ in range(count)]
@@ -577,9 +580,18 @@ class RandomNetwork:
         return self._operate(BuiltinOperator.TILE, inputs, result)
 
     def deeper(self, source: _Value) -> _Value:
-        """SPACE_TO_DEPTH."""
-        block = next(k for k in (2, 3) if not any(side % k for side in source.sides))
-        sides = (side // block for side in source.sides)
+        """SPACE_TO_DEPTH, of as many whole blocks as there are."""
+        block = min(int(self.random.integers(2, 4)), *source.sides)
+        sides = [side // block for side in source.sides]
+        whole = self._value(
+            (1, *(side * block for side in sides), source.channels),
+            source.scale,
+            source.zero_point,
+        )
+        numbers = [0] * 4, list(whole.shape)
+        cut = [self._constant(np.array(each, np.int32)) for each in numbers]
+        inputs = (source.index, *cut)
+        source = self._operate(BuiltinOperator.SLICE, inputs, whole, o.SliceOptions())
         shape = (1, *sides, source.channels * block * block)
         result = self._value(shape, source.scale, source.zero_point)
         options = o.SpaceToDepthOptions(block)
@@ -650,17 +662,8 @@ def _small(value: _Value) -> bool:
     return value.is_image and 1 < math.prod(value.sides) <= _MOST_SMALL
 
 
-def _flat(value: _Value) -> bool:
-    """Whether its pixels have one channel, or it has channels alone."""
-    return not value.is_image or (value.channels == 1 and value.elements <= _MOST_SMALL)
-
-
 def _few(value: _Value) -> bool:
-    return _small(value) and max(value.shape) <= _MOST_PARTS
-
-
-def _blocks(value: _Value) -> bool:
-    return _small(value) and any(not any(side % k for side in value.sides) for k in (2, 3))
+    return value.is_image and min(value.shape[1:]) <= _MOST_PARTS
 
 
 def _classes(value: _Value) -> bool:
@@ -727,10 +730,10 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
         lambda value: True,
         lambda network, value: network.extreme(value, BuiltinOperator.MINIMUM),
     ),
-    "PACK": (_flat, RandomNetwork.pack),
+    "PACK": (lambda value: value.elements <= _MOST_DENSE, RandomNetwork.pack),
     "UNPACK": (_few, RandomNetwork.unpack),
-    "TILE": (_few, RandomNetwork.tiled),
-    "SPACE_TO_DEPTH": (_blocks, RandomNetwork.deeper),
+    "TILE": (_small, RandomNetwork.tiled),
+    "SPACE_TO_DEPTH": (_small, RandomNetwork.deeper),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
 }
 """Operators by name: what they fit, and what adds one."""

@@ -37,9 +37,10 @@ from numpy.typing import NDArray
 from darwinn_testbench.proof import prelu, softmax
 from darwinn_testbench.proof.maxima import Maxima, TooMany
 from darwinn_testbench.proof.steps import (
+    INT32_SPAN,
     Steps,
     form_of,
-    results,
+    known_too,
     results_of_form,
     scaled_bytes,
     sums,
@@ -48,7 +49,6 @@ from darwinn_testbench.proof.steps import (
 Elements = NDArray[np.uint64]
 
 _BYTE_SPAN = 255
-_INT32_SPAN = 2**31
 _MOST_PRODUCTS = 2**30
 """Half of the span of an accumulator; numbers of programs say if constants fill the other half."""
 _MAY_KEEP = 1 / 128
@@ -320,7 +320,7 @@ class _Stage:
         kernels.results(totals, scales, self.form(), found)
         # Constants have no upper part, and sums of others have some but for a chance of 2^-40. A
         # factor of 0 leaves nothing of any sum.
-        constant = (scales == 0) | (flat_high == 0) & (np.abs(flat_low) < _INT32_SPAN)
+        constant = (scales == 0) | (flat_high == 0) & (np.abs(flat_low) < INT32_SPAN)
         if constant.any():
             found[constant] = self.values(flat_low[constant], scales[constant])
         fixed = np.ascontiguousarray(np.broadcast_to(sums.fixed, shape)).reshape(-1)
@@ -329,7 +329,7 @@ class _Stage:
 
     def values(self, totals: NDArray[np.int64], factor: NDArray[np.float32]) -> AnyArray:
         """What the output stage makes of sums that are known."""
-        held = np.clip(totals, -_INT32_SPAN, _INT32_SPAN - 1)
+        held = np.clip(totals, -INT32_SPAN, INT32_SPAN - 1)
         return Call.finish(
             self.call, held, factor, self.output, self.activation, bounded=self.bounded
         )
@@ -520,7 +520,7 @@ def _finished(
     parts = np.empty((2, totals.size), np.int64)
     kernels.split(totals, parts[0], parts[1])
     # A constant that is less than 0 has no upper part either.
-    negative = totals > np.uint64(MODULUS - _INT32_SPAN)
+    negative = totals > np.uint64(MODULUS - INT32_SPAN)
     parts[0, negative] = totals[negative].astype(np.int64) - MODULUS
     parts[1, negative] = 0
     call = _SumsCall(subject.operator, (), subject.outputs, subject.choices, part=1)
@@ -613,16 +613,19 @@ def _bounded_difference(subject: _Subject) -> Elements:
             return _bounded(call, call.operand(place), call.operand(1 - place), greatest)
     left, right = (_in_units_of(call, each) for each in (call.operand(0), call.operand(1)))
     zero_point = int(call.output.zero_point[0])
+    kept = right if greatest else left
     if greatest and operators.is_halved(call):
         factor, most = halved_difference(call.operand(0).scale)
-        differences = sums([right, left], [1, -1], 0)
-        less = results(differences, factor, (MIDDLE - int(most), MIDDLE, MIDDLE))
-        totals = sums([right, less], [1, -2], 2 * MIDDLE - zero_point)
+        none, bounds = MIDDLE, (MIDDLE - int(most), MIDDLE, MIDDLE)
+        more, weight = known_too(sums([right, left], [1, -1], 0), factor, bounds), -2
     else:
-        one = np.float32(1)
-        more = results(sums([left, right], [1, -1], 0), one, (0, _BYTE_SPAN, 0))
-        totals = sums([right if greatest else left, more], [1, 1 if greatest else -1], -zero_point)
-    return results(totals, np.float32(1), (0, _BYTE_SPAN, zero_point))
+        none, bounds = 0, (0, _BYTE_SPAN, 0)
+        more = known_too(sums([left, right], [1, -1], 0), np.float32(1), bounds)
+        weight = 1 if greatest else -1
+    totals = sums([kept, more], [1, weight], -weight * none - zero_point)
+    found = known_too(totals, np.float32(1), (0, _BYTE_SPAN, zero_point))
+    # An element that is compared with itself comes out as it is.
+    return np.where(more == none, kept, found)
 
 
 def _is_number(operand: Operand) -> bool:
