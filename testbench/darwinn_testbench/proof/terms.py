@@ -29,7 +29,7 @@ from darwinn_reference.tflite.output_stage import (
     clip_bounds,
     reciprocal,
 )
-from darwinn_reference.tflite.rules import Rule, Terms, rule_of
+from darwinn_reference.tflite.rules import RULES, Rule, Terms, rule_of
 from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS, MODULUS
 from darwinn_sim.numbering import kernels
 from numpy.typing import NDArray
@@ -144,6 +144,12 @@ def begins_alike(
         kernels.subtracted(given, np.uint64(operand.zero_point[0]), sums)
         return program.multiplies(np.unique(sums[given >= CONSTANTS])[:_MOST_FIRST_SUMS])
     return False
+
+
+def takes_own_ways(name: str) -> bool:
+    """Whether programs compute an operator of this name in other ways than the rule's, too."""
+    rule = RULES.get(name)
+    return rule is not None and rule.terms is Terms.EXTREME
 
 
 @dataclass(frozen=True)
