@@ -604,6 +604,12 @@ class RandomNetwork:
         options = o.SoftmaxOptions(float(self.random.choice([1.0, 1.0, 0.5])))
         return self._operate(BuiltinOperator.SOFTMAX, (source.index,), result, options)
 
+    def unit_vector(self, source: _Value) -> _Value:
+        """L2_NORMALIZATION of all channels, in steps of 1/128."""
+        result = self._value(source.shape, 1 / 128, 0 if self.signed else 128)
+        options = o.L2NormOptions()
+        return self._operate(BuiltinOperator.L2_NORMALIZATION, (source.index,), result, options)
+
     def grow(self, operators: int, names: Sequence[str] = ()) -> None:
         """Add operators, of the kinds ``names`` (all if there are none)."""
         chosen = {name: OPERATORS[name] for name in names} if names else OPERATORS
@@ -668,6 +674,10 @@ def _few(value: _Value) -> bool:
 
 def _classes(value: _Value) -> bool:
     return 1 < value.channels == math.prod(value.shape)
+
+
+def _words(value: _Value) -> bool:
+    return value.channels == math.prod(value.shape) and not value.channels % 4
 
 
 OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
@@ -735,6 +745,7 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TILE": (_small, RandomNetwork.tiled),
     "SPACE_TO_DEPTH": (_small, RandomNetwork.deeper),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
+    "L2_NORMALIZATION": (_words, RandomNetwork.unit_vector),
 }
 """Operators by name: what they fit, and what adds one."""
 

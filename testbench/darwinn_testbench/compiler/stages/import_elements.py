@@ -11,6 +11,7 @@ from darwinn_reference.tflite.factors import (
     averaging_factor,
     constant_term,
     conversion_factor,
+    root_unit,
 )
 from darwinn_reference.tflite.graph import NetworkTensor, Operator
 from darwinn_reference.tflite.softmax import DifferenceUnit
@@ -41,6 +42,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Reach,
     Repeated,
     Softmax,
+    UnitVector,
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.rows import AS_IS
@@ -300,6 +302,31 @@ def softmax(importer: Operands, operator: Operator) -> AnyOperation:
     beta = float(operator.options.get("beta", 1.0))
     unit = DifferenceUnit.of(source.scale, source.zero_point, beta)
     return Softmax(operator.index, operator.name, image, source, unit.factor, unit.scale)
+
+
+def l2_normalization(importer: Operands, operator: Operator) -> AnyOperation:
+    """L2_NORMALIZATION of a vector."""
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    if not source.is_vector:
+        raise StaysError("a normalisation of several vectors")
+    if source.channels != source.pitch:
+        raise StaysError("a vector of another length than a multiple of four")
+    unit = root_unit(source.scale)
+    square = source.scale * source.scale
+    # A vector of no length has the root of the least length.
+    root = OutputStage(
+        np.atleast_1d(square),
+        np.zeros(1, np.int32),
+        square,
+        np.float32(np.inf),
+        0,
+        table_of("inverse root", float(np.float32(1) / unit)),
+        wide=True,
+    )
+    factor = conversion_factor(source.scale, tensor, np.atleast_1d(unit))
+    stage = stage_of(tensor, image, factor, activation=activation_of(operator))
+    return UnitVector(operator.index, operator.name, image, source, root, stage)
 
 
 def requantise(activation: str) -> Callable[[Operands, Operator], AnyOperation]:
