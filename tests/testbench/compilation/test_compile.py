@@ -41,7 +41,7 @@ def all_on_chip(result: Compiled) -> bool:
     return all(row.place is Place.CHIP for row in result.report.rows)
 
 
-@pytest.mark.parametrize("name", sorted({*OPERATORS} - {"SOFTMAX"}))
+@pytest.mark.parametrize("name", sorted({*OPERATORS} - {"SOFTMAX", "L2_NORMALIZATION"}))
 def test_each_operator_alone_is_proved(name: str) -> None:
     result = compiled(random_network(3, 2, [name]))
     assert result.report.rows
@@ -57,6 +57,16 @@ def test_softmaxes_of_any_length_are_proved(classes: int, signed: bool) -> None:
     result = compiled(network.finish())
     assert all_on_chip(result)
     assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
+@pytest.mark.parametrize(("channels", "signed"), [(4, True), (512, False)])
+def test_unit_vectors_are_right_on_every_byte(channels: int, signed: bool) -> None:
+    """There is no rule of proof for them."""
+    network = RandomNetwork(channels, (1, channels), signed=signed)
+    network.unit_vector(network.values[0])
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PASS, result.report.headline
 
 
 @pytest.mark.parametrize(
