@@ -210,6 +210,14 @@ def squared_difference(random: Random, kind: str) -> Network:
     return single("SQUARED_DIFFERENCE", tensors, (0, 1), (2,))
 
 
+def unit_vector(random: Random, kind: str) -> Network:
+    """L2_NORMALIZATION of some vectors of a few elements."""
+    shape = (1, 3, int(random.integers(1, 4)))
+    source = _activation(random, 0, shape, kind)
+    target = tensor(1, shape, kind, 1 / 128, _point(random, kind))
+    return single("L2_NORMALIZATION", [source, target], (0,), (1,))
+
+
 def extreme(random: Random, kind: str, *, name: str, number: bool = False) -> Network:
     """MAXIMUM or MINIMUM of two tensors, or of one and a number."""
     shape = (1, 2, 3, 2)
@@ -381,5 +389,6 @@ CASES: Mapping[str, tuple[Make, slow.Slow]] = {
 
 UNKNOWN: Mapping[str, tuple[Make, slow.Slow]] = {
     "SQUARED_DIFFERENCE": (squared_difference, slow.squared_difference),
+    "L2_NORMALIZATION": (unit_vector, slow.unit_vector),
 }
 """The same of those whose rules take no constants."""

@@ -492,6 +492,15 @@ def squared_difference(of: Operands) -> Iterator[Key]:
         yield ("square", weights, form.constant, unit, float(of.output.scale[0]))
 
 
+def unit_vector(of: Operands) -> Iterator[Key]:
+    """L2_NORMALIZATION: an element, and what its vector is made of."""
+    source, output = of.tensor(0), of.output
+    form = float(source.scale[0]), raised(source), float(output.scale[0]), raised(output)
+    for row in of.values(0).reshape(-1, source.shape[-1]).tolist():
+        for number in row:
+            yield ("unit", number, tuple(sorted(row)), form)
+
+
 def concatenation(of: Operands) -> Iterator[Key]:
     """CONCATENATION: each operand in the output's quantisation."""
     axis = of.options["axis"]

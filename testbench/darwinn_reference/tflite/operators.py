@@ -22,6 +22,7 @@ from darwinn_reference.tflite.factors import (
     halved_difference,
     root_unit,
 )
+from darwinn_reference.tflite.graph import NetworkTensor
 from darwinn_reference.tflite.output_stage import NotComputableError, reciprocal
 from darwinn_reference.tflite.softmax import DifferenceUnit
 from darwinn_reference.tflite.softmax import shares as softmax_shares
@@ -201,13 +202,21 @@ def l2_normalization(call: Call) -> AnyArray:
     operand, output = call.operand(0), call.output
     values = operand.centred()
     squares = np.maximum((values * values).sum(axis=-1, keepdims=True), 1)
-    steps = replace(output, scale=np.atleast_1d(root_unit(operand.scale)))
     real = squares.astype(np.float32) * (operand.scale * operand.scale)
-    roots = np.minimum(call.choices.levels("rsqrt", real, steps), int(ROOT_STEPS))
-    factor = conversion_factor(operand.scale, output, steps.scale)
+    roots = np.minimum(call.choices.levels("rsqrt", real, root_steps(call)), int(ROOT_STEPS))
     if output.scale[0] != _UNIT_SCALE:
         call.assume("other scales than 1/128 follow the rule of products")
-    return call.finish(values * roots, factor)
+    return call.finish(values * roots, unit_vector_factor(call))
+
+
+def root_steps(call: Call) -> NetworkTensor:
+    """A tensor in whose steps an L2_NORMALIZATION has the reciprocal root."""
+    return replace(call.output, scale=np.atleast_1d(root_unit(call.operand(0).scale)))
+
+
+def unit_vector_factor(call: Call) -> NDArray[np.float32]:
+    """Factor of the product of a value and the reciprocal root."""
+    return conversion_factor(call.operand(0).scale, call.output, root_steps(call).scale)
 
 
 def by_value(call: Call, function: str) -> AnyArray:

@@ -21,6 +21,7 @@ from darwinn_reference.tflite.call import (
     Operand,
     require_same_quantisation,
 )
+from darwinn_reference.tflite.coefficient_tables import CoefficientTable
 from darwinn_reference.tflite.factors import MIDDLE, halved_difference
 from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from darwinn_reference.tflite.output_stage import (
@@ -658,6 +659,28 @@ def _in_units_of(
     return scaled_bytes(flat, operand.zero_point, scales, bounds)
 
 
+def _unit_vector(subject: _Subject) -> Elements:
+    """Each element times the reciprocal root of the sum of squares, by the table of the program."""
+    call = subject.call()
+    operand = call.operand(0)
+    table = call.choices.table("rsqrt", operators.root_steps(call))
+    if not isinstance(table, CoefficientTable):
+        raise NoTerms("the program has no table that is its root")
+    numbers = np.ascontiguousarray(as_numbers(operand))
+    if (numbers < CONSTANTS).any():
+        raise NoTerms("some elements of the operand are constant")
+    flat, zero_point = numbers.reshape(-1), operand.zero_point
+    depth = numbers.shape[-1]
+    squares = np.empty(flat.size, np.uint64)
+    kernels.products(flat, zero_point, flat, zero_point, squares)
+    totals = sums(list(squares.reshape(-1, depth).T), [1] * depth, 0)
+    form = form_of(table, wide=True)
+    roots = results_of_form(totals, operand.scale * operand.scale, form)
+    found = np.empty(flat.size, np.uint64)
+    kernels.products(flat, zero_point, np.repeat(roots, depth), 0, found)
+    return _finished(subject, found, operators.unit_vector_factor(call))
+
+
 def _softmax_steps(subject: _Subject) -> Steps:
     call = subject.call()
     functions = call.choices.softmax
@@ -691,6 +714,7 @@ _WAYS: Mapping[Terms, Callable[[_Subject], AnyArray | tuple[AnyArray, ...]]] = {
     Terms.PRELU: _stepwise,
     Terms.EXTREME: _bounded_difference,
     Terms.SQUARE: _squared,
+    Terms.UNIT_VECTOR: _unit_vector,
 }
 
 _STEPS: Mapping[Terms, Callable[[_Subject], Steps]] = {
