@@ -260,10 +260,10 @@ class RandomNetwork:
         inputs = (source.index, weights, bias)
         return self._operate(BuiltinOperator.DEPTHWISE_CONV_2D, inputs, result, options)
 
-    def dense(self, source: _Value) -> _Value:
-        """FULLY_CONNECTED of all elements."""
+    def dense(self, source: _Value, choices: Sequence[int] = (1, 10, 64, 130)) -> _Value:
+        """FULLY_CONNECTED of all elements, with one of some numbers of outputs."""
         depth = math.prod(source.shape)
-        outputs = int(self.random.choice([1, 10, 64, 130]))
+        outputs = int(self.random.choice(choices))
         weights, bias, scale, zero_point = self._weights((outputs, depth), depth, source, 0)
         result = self._value((1, outputs), scale, zero_point)
         options = o.FullyConnectedOptions(self._activation())
@@ -605,7 +605,9 @@ class RandomNetwork:
         return self._operate(BuiltinOperator.SOFTMAX, (source.index,), result, options)
 
     def unit_vector(self, source: _Value) -> _Value:
-        """L2_NORMALIZATION of all channels, in steps of 1/128."""
+        """L2_NORMALIZATION in steps of 1/128, of whole words of channels or of a dense layer."""
+        if source.channels != source.elements or source.channels % 4:
+            source = self.dense(source, (4, 12, 64, 132))
         result = self._value(source.shape, 1 / 128, 0 if self.signed else 128)
         options = o.L2NormOptions()
         return self._operate(BuiltinOperator.L2_NORMALIZATION, (source.index,), result, options)
@@ -676,10 +678,6 @@ def _classes(value: _Value) -> bool:
     return 1 < value.channels == math.prod(value.shape)
 
 
-def _words(value: _Value) -> bool:
-    return value.channels == math.prod(value.shape) and not value.channels % 4
-
-
 OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "CONV_2D": (_image, RandomNetwork.convolution),
     "DEPTHWISE_CONV_2D": (_image, RandomNetwork.depthwise),
@@ -745,7 +743,10 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TILE": (_small, RandomNetwork.tiled),
     "SPACE_TO_DEPTH": (_small, RandomNetwork.deeper),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
-    "L2_NORMALIZATION": (_words, RandomNetwork.unit_vector),
+    "L2_NORMALIZATION": (
+        lambda value: value.elements <= _MOST_DENSE,
+        RandomNetwork.unit_vector,
+    ),
 }
 """Operators by name: what they fit, and what adds one."""
 

@@ -41,7 +41,7 @@ def all_on_chip(result: Compiled) -> bool:
     return all(row.place is Place.CHIP for row in result.report.rows)
 
 
-@pytest.mark.parametrize("name", sorted({*OPERATORS} - {"SOFTMAX", "L2_NORMALIZATION"}))
+@pytest.mark.parametrize("name", sorted({*OPERATORS} - {"SOFTMAX"}))
 def test_each_operator_alone_is_proved(name: str) -> None:
     result = compiled(random_network(3, 2, [name]))
     assert result.report.rows
