@@ -8,6 +8,7 @@ from darwinn_formats.files import Content
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_formats.tflite import options as o
 from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_model
+from darwinn_testbench.compilation.engines import compare_engines
 from darwinn_testbench.compiler.random_networks import RandomNetwork
 from darwinn_testbench.compiler.stages import parts, placement, schedule
 from darwinn_testbench.explain.placement import Place
@@ -61,6 +62,15 @@ def test_rows_that_become_pixels_are_few_steps() -> None:
     network = RandomNetwork(3, (1, 28, 28, 18), signed=True)
     network.reshaped(network.values[0], (1, 784, 3, 6))
     assert_proved(compiled(network))
+
+
+def test_single_channels_of_a_vector_read_nothing_behind_its_end() -> None:
+    """A program that depends on what memories held beforehand is not lifted."""
+    network = RandomNetwork(3, (1, 4), signed=True)
+    network.reshaped(network.leaky(network.values[0]), (1, 1, 4, 1))
+    data = network.finish()
+    result = compile_model(Content(data, "model.tflite"), CompileOptions(check=False))
+    assert not compare_engines(result.data, data, "model").reason
 
 
 def test_long_steps_are_cut_into_parts(monkeypatch: pytest.MonkeyPatch) -> None:
