@@ -218,6 +218,9 @@ def _judged(table: CoefficientTable) -> FunctionTable:
         return replace(found, problem="its bounds are not in order")
     if not table.range_reduction and _is_slopes(table):
         return replace(found, function=SLOPES, public=True)
+    if table.range_reduction:
+        # Any argument is reduced, so all of the table counts, wherever the clip begins.
+        table = replace(table, low=np.float32(-np.inf), high=np.float32(np.inf))
     pieces = _pieces(table)
     arguments = pieces.astype(np.float64)
     with np.errstate(all="ignore"):

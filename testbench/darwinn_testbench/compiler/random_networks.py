@@ -87,9 +87,9 @@ class RandomNetwork:
         self._edge = 1.0
         self.add_input(shape)
 
-    def add_input(self, shape: Sequence[int]) -> _Value:
+    def add_input(self, shape: Sequence[int], scale: float = 1 / 128) -> _Value:
         """A further input of the network; (1, height, width, channels)."""
-        added = self._value(tuple(shape), 1 / 128, self._zero_point())
+        added = self._value(tuple(shape), scale, self._zero_point())
         self.values.append(added)
         self._inputs.append(added)
         return added
