@@ -436,20 +436,39 @@ def extreme(of: Operands) -> Iterator[Key]:
     scale = left.scale[0]
     most = round(float(f32(255) * scale / f32(2 * scale))) if halved else 255
     form = name, halved, most, raised(of.output)
+
+    def more_of(x: int, y: int) -> int:
+        return min(round(max(x - y, 0) / 2), most) if halved else max(x - y, 0)
+
+    def found_of(kept: int, more: int) -> int:
+        found = kept - more if name == "MINIMUM" else kept + (2 if halved else 1) * more
+        return min(max(found, 0), 255)
+
     for one, other in _pairs(of):
         first = _requantised(one, left, of, "NONE")
         second = _requantised(other, right, of, "NONE")
-        values = _values(first, second)
-        if values:
-            x, y = values
-            found = min(x, y) if name == "MINIMUM" else max(x, y)
-            if halved:
-                found = min(y + 2 * min(round(max(x - y, 0) / 2), most), 255)
-            yield ("constant", found)
-        elif first == second:
+        if first == second:
             yield first
-        else:
-            yield ("extreme", *form, first, second)
+            continue
+        kept = first if name == "MINIMUM" else second
+        more = _of_two(first, second, more_of, ("more", *form))
+        if halved and more == first:
+            # It is a byte from 128 down, and so none of the operands.
+            more = ("more", *form, first, second)
+        yield _of_two(kept, more, found_of, ("extreme", *form))
+
+
+def _of_two(one: Key, other: Key, function: Callable[[int, int], int], name: Key) -> Key:
+    """A function of two bytes; of one alone, it may be that byte or a constant."""
+    known = [_values(one), _values(other)]
+    choices = [values or range(256) for values in known]
+    if any(known):
+        found = [function(x, y) for x in choices[0] for y in choices[1]]
+        if len({*found}) == 1:
+            return ("constant", found[0])
+        if found == [*range(256)]:
+            return other if known[0] else one
+    return (name, one, other)
 
 
 def bounded(of: Operands) -> Iterator[Key]:

@@ -72,7 +72,35 @@ def results_of_form(
     return found
 
 
-def known_too(totals: Elements, factor: np.float32, bounds: Bounds) -> Elements:
+def sum_of_two(
+    terms: tuple[Elements, Elements],
+    weights: tuple[int, int],
+    constant: int,
+    factor: np.float32,
+    bounds: Bounds,
+) -> Elements:
+    """What an output stage makes of the sum of two bytes, of which any may be constant.
+
+    A sum of one byte that is not constant may come out as this byte, or as a constant.
+    """
+    found = _known_too(sums([*terms], [*weights], constant), factor, bounds)
+    low, high, zero_point = bounds
+    every = np.arange(CONSTANTS)
+    for own, other in ((0, 1), (1, 0)):
+        alone = (terms[own] >= CONSTANTS) & (terms[other] < CONSTANTS)
+        for known in np.unique(terms[other][alone]):
+            here = alone & (terms[other] == known)
+            totals = weights[own] * every + weights[other] * int(known) + constant
+            values = np.rint(totals.astype(np.float32) * factor) + zero_point
+            values = np.clip(values, low, high).astype(np.uint64)
+            if (values == values[0]).all():
+                found[here] = values[0]
+            elif np.array_equal(values, every):
+                found[here] = terms[own][here]
+    return found
+
+
+def _known_too(totals: Elements, factor: np.float32, bounds: Bounds) -> Elements:
     """As :func:`results`, of sums that are constants the bytes that come of them."""
     found = results(totals, factor, bounds)
     parts = np.empty((2, totals.size), np.int64)

@@ -41,9 +41,9 @@ from darwinn_testbench.proof.steps import (
     INT32_SPAN,
     Steps,
     form_of,
-    known_too,
     results_of_form,
     scaled_bytes,
+    sum_of_two,
     sums,
 )
 
@@ -623,16 +623,16 @@ def _bounded_difference(subject: _Subject) -> Elements:
     kept = right if greatest else left
     if greatest and operators.is_halved(call):
         factor, most = halved_difference(call.operand(0).scale)
-        none, bounds = MIDDLE, (MIDDLE - int(most), MIDDLE, MIDDLE)
-        more, weight = known_too(sums([right, left], [1, -1], 0), factor, bounds), -2
+        bounds = MIDDLE - int(most), MIDDLE, MIDDLE
+        more, weight = sum_of_two((right, left), (1, -1), 0, factor, bounds), -2
     else:
-        none, bounds = 0, (0, _BYTE_SPAN, 0)
-        more = known_too(sums([left, right], [1, -1], 0), np.float32(1), bounds)
+        bounds = 0, _BYTE_SPAN, 0
+        more = sum_of_two((left, right), (1, -1), 0, np.float32(1), bounds)
         weight = 1 if greatest else -1
-    totals = sums([kept, more], [1, weight], -weight * none - zero_point)
-    found = known_too(totals, np.float32(1), (0, _BYTE_SPAN, zero_point))
-    # An element that is compared with itself comes out as it is.
-    return np.where(more == none, kept, found)
+    *_, none = bounds
+    whole = (0, _BYTE_SPAN, zero_point)
+    constant = -weight * none - zero_point
+    return sum_of_two((kept, more), (1, weight), constant, np.float32(1), whole)
 
 
 def _is_number(operand: Operand) -> bool:
