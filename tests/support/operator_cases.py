@@ -210,6 +210,26 @@ def squared_difference(random: Random, kind: str) -> Network:
     return single("SQUARED_DIFFERENCE", tensors, (0, 1), (2,))
 
 
+def unit_vector(random: Random, kind: str) -> Network:
+    """L2_NORMALIZATION of some vectors of a few elements."""
+    shape = (1, 3, int(random.integers(1, 4)))
+    source = _activation(random, 0, shape, kind)
+    target = tensor(1, shape, kind, 1 / 128, _point(random, kind))
+    return single("L2_NORMALIZATION", [source, target], (0,), (1,))
+
+
+def extreme(random: Random, kind: str, *, name: str, number: bool = False) -> Network:
+    """MAXIMUM or MINIMUM of two tensors, or of one and a number."""
+    shape = (1, 2, 3, 2)
+    output = _activation(random, 2, shape, kind)
+    drawn = [_activation(random, k, shape, kind) for k in (0, 1)]
+    tensors = [_like(k, output, shape) if random.random() < 0.6 else drawn[k] for k in (0, 1)]
+    if number:
+        value = _bytes(random, (1,), kind)
+        tensors[1] = tensor(1, (1,), kind, _scale(random), _point(random, kind), value)
+    return single(name, [*tensors, output], (0, 1), (2,))
+
+
 def requantised(random: Random, kind: str, *, name: str) -> Network:
     """QUANTIZE or an activation."""
     tensors = [_activation(random, k, (2, 5), kind) for k in (0, 1)]
@@ -352,6 +372,10 @@ CASES: Mapping[str, tuple[Make, slow.Slow]] = {
     "CONCATENATION of three": (partial(concatenation, parts=3), slow.concatenation),
     "CONCATENATION of a constant": (partial(concatenation, constant=True), slow.concatenation),
     "PRELU": (prelu, slow.prelu),
+    "MAXIMUM": (partial(extreme, name="MAXIMUM"), slow.extreme),
+    "MINIMUM": (partial(extreme, name="MINIMUM"), slow.extreme),
+    "MAXIMUM of a number": (partial(extreme, name="MAXIMUM", number=True), slow.bounded),
+    "MINIMUM of a number": (partial(extreme, name="MINIMUM", number=True), slow.bounded),
     "PAD": (partial(padded, name="PAD"), slow.padded),
     "PADV2": (partial(padded, name="PADV2"), slow.padded),
     "SLICE": (partial(sliced, name="SLICE"), slow.sliced),
@@ -365,5 +389,6 @@ CASES: Mapping[str, tuple[Make, slow.Slow]] = {
 
 UNKNOWN: Mapping[str, tuple[Make, slow.Slow]] = {
     "SQUARED_DIFFERENCE": (squared_difference, slow.squared_difference),
+    "L2_NORMALIZATION": (unit_vector, slow.unit_vector),
 }
 """The same of those whose rules take no constants."""

@@ -425,6 +425,79 @@ def prelu(of: Operands) -> Iterator[Key]:
             yield ("parts", *parts, target, float(last))
 
 
+def extreme(of: Operands) -> Iterator[Key]:
+    """MAXIMUM or MINIMUM of two tensors, in the quantisation of the output."""
+    name = of.network.operators[0].name
+    left, right = of.tensor(0), of.tensor(1)
+    own = (of.output.scale[0], raised(of.output))
+    alike = all((each.scale[0], raised(each)) == own for each in (left, right))
+    halved = alike and name == "MAXIMUM"
+    # The bound is 127 of some scales, by the last bit.
+    scale = left.scale[0]
+    most = round(float(f32(255) * scale / f32(2 * scale))) if halved else 255
+    form = name, halved, most, raised(of.output)
+
+    def more_of(x: int, y: int) -> int:
+        return min(round(max(x - y, 0) / 2), most) if halved else max(x - y, 0)
+
+    def found_of(kept: int, more: int) -> int:
+        found = kept - more if name == "MINIMUM" else kept + (2 if halved else 1) * more
+        return min(max(found, 0), 255)
+
+    for one, other in _pairs(of):
+        first = _requantised(one, left, of, "NONE")
+        second = _requantised(other, right, of, "NONE")
+        if first == second:
+            yield first
+            continue
+        kept = first if name == "MINIMUM" else second
+        more = _of_two(first, second, more_of, ("more", *form))
+        if halved and more == first:
+            # It is a byte from 128 down, and so none of the operands.
+            more = ("more", *form, first, second)
+        yield _of_two(kept, more, found_of, ("extreme", *form))
+
+
+def _of_two(one: Key, other: Key, function: Callable[[int, int], int], name: Key) -> Key:
+    """A function of two bytes; of one alone, it may be that byte or a constant."""
+    known = [_values(one), _values(other)]
+    choices = [values or range(256) for values in known]
+    if any(known):
+        found = [function(x, y) for x in choices[0] for y in choices[1]]
+        if len({*found}) == 1:
+            return ("constant", found[0])
+        if found == [*range(256)]:
+            return other if known[0] else one
+    return (name, one, other)
+
+
+def bounded(of: Operands) -> Iterator[Key]:
+    """MAXIMUM or MINIMUM of a tensor and a number, which comes second."""
+    greatest = of.network.operators[0].name == "MAXIMUM"
+    source = of.tensor(0)
+    number = int(of.values(1).reshape(-1)[0])
+    (level,) = _values(_requantised(number, of.tensor(1), of, "NONE"))
+    bounds = (level, 255) if greatest else (0, level)
+    same = source.scale[0] == of.output.scale[0]
+    factor = f32(1) if same else slow_factor(float(source.scale[0]), 1, of.output)
+    form = *bounds, raised(source), float(factor), raised(of.output)
+    for each in of.values(0).reshape(-1).tolist():
+        found = _requantised(each, source, of, "NONE")
+        values = _values(found)
+        if values:
+            yield ("constant", min(max(values[0], bounds[0]), bounds[1]))
+        elif bounds == (0, 255) and found == ("byte", each):
+            yield found
+        else:
+            yield ("bounded", *form, each)
+
+
+def _values(*keys: Key) -> list[int]:
+    """The bytes of keys that are all constants; else none."""
+    found = [int(key[1]) for key in keys if isinstance(key, tuple) and key[0] == "constant"]
+    return found if len(found) == len(keys) else []
+
+
 def squared_difference(of: Operands) -> Iterator[Key]:
     """SQUARED_DIFFERENCE: a form of both, whose square comes out."""
     left, right = of.tensor(0), of.tensor(1)
@@ -436,6 +509,15 @@ def squared_difference(of: Operands) -> Iterator[Key]:
         form.add_byte(other, raised(right), -second)
         weights = frozenset((name, weight) for name, weight in form.weights.items() if weight)
         yield ("square", weights, form.constant, unit, float(of.output.scale[0]))
+
+
+def unit_vector(of: Operands) -> Iterator[Key]:
+    """L2_NORMALIZATION: an element, and what its vector is made of."""
+    source, output = of.tensor(0), of.output
+    form = float(source.scale[0]), raised(source), float(output.scale[0]), raised(output)
+    for row in of.values(0).reshape(-1, source.shape[-1]).tolist():
+        for number in row:
+            yield ("unit", number, tuple(sorted(row)), form)
 
 
 def concatenation(of: Operands) -> Iterator[Key]:

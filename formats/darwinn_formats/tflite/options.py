@@ -218,6 +218,15 @@ class LeakyReluOptions:
 
 
 @_option_table
+class BatchMatMulOptions:
+    """Options of BATCH_MATMUL."""
+
+    adj_x: bool = fb.boolean()
+    adj_y: bool = fb.boolean()
+    asymmetric_quantize_inputs: bool = fb.boolean()
+
+
+@_option_table
 class PackOptions:
     """Options of PACK."""
 
@@ -328,6 +337,7 @@ def _without_fields(name: str) -> type[Any]:
 DequantizeOptions = _without_fields("DequantizeOptions")
 ExpandDimsOptions = _without_fields("ExpandDimsOptions")
 FloorDivOptions = _without_fields("FloorDivOptions")
+FloorModOptions = _without_fields("FloorModOptions")
 GatherNdOptions = _without_fields("GatherNdOptions")
 HardSwishOptions = _without_fields("HardSwishOptions")
 MaximumMinimumOptions = _without_fields("MaximumMinimumOptions")
@@ -337,4 +347,5 @@ QuantizeOptions = _without_fields("QuantizeOptions")
 SliceOptions = _without_fields("SliceOptions")
 SquaredDifferenceOptions = _without_fields("SquaredDifferenceOptions")
 TileOptions = _without_fields("TileOptions")
+TopKV2Options = _without_fields("TopKV2Options")
 TransposeOptions = _without_fields("TransposeOptions")

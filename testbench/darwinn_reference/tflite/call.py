@@ -123,14 +123,21 @@ class CompilerChoices:
 
         ``real`` is the float32 that the function unit is given.
         """
-        amplitude = 1 / float(output.scale[0])
         argument = real.astype(np.float32)
+        table = self.table(name, output)
+        if table is not None:
+            return np.rint(table(argument)).astype(np.int64)
+        ideal = IDEAL_FUNCTIONS[name](argument.astype(np.float64))
+        return np.rint(1 / float(output.scale[0]) * ideal).astype(np.int64)
+
+    def table(self, name: str, output: NetworkTensor) -> TableFunction | None:
+        """The table of a function in the unit of ``output``, if the program has it."""
+        amplitude = 1 / float(output.scale[0])
         tables = self.functions.get(name, ())
         nearest = min(tables, key=lambda each: abs(each.amplitude - amplitude), default=None)
         if nearest and abs(nearest.amplitude - amplitude) < SAME_AMPLITUDE * amplitude:
-            return np.rint(nearest.function(argument)).astype(np.int64)
-        ideal = IDEAL_FUNCTIONS[name](argument.astype(np.float64))
-        return np.rint(amplitude * ideal).astype(np.int64)
+            return nearest.function
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -219,7 +219,9 @@ def _recognise(
     """Name and amplitude of the real function that the table follows over its whole clip."""
     low, high = float(table.low), float(table.high)
     if table.range_reduction:
+        # Any argument is reduced to one of these, wherever the clip lets it begin.
         low, high = 1.0, 4.0
+        table = replace(table, low=np.float32(low), high=np.float32(high))
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         return None
     x = np.linspace(low, high, _SAMPLES)

@@ -16,6 +16,12 @@ from darwinn_reference.tflite.output_stage import reciprocal
 MAXIMUM_WEIGHT = 2**15 - 1
 """Greatest 16-bit weight that the compiler gives an operand of an addition."""
 
+BYTE_SPAN = 255
+"""Steps from the least byte to the greatest one."""
+
+MIDDLE = 128
+"""The zero point of a difference that is kept in steps of two."""
+
 ROOT_STEPS = np.float32(2**16 - 1)
 """Steps of the reciprocal root of the least length of a vector, 1."""
 
@@ -81,6 +87,16 @@ def addition_weights(
     first, second = fraction(Fraction(float(first_scale)) / Fraction(float(second_scale)))
     unit = first_scale / np.float32(first) if first else second_scale / np.float32(second)
     return first, second, unit * reciprocal(output.scale[0])
+
+
+def halved_difference(scale: np.float32) -> tuple[np.float32, np.float32]:
+    """Factor and upper bound of a difference of two bytes that is kept in steps of two.
+
+    The compiler makes a maximum of two tensors of it: the second one less twice what it has more
+    than the first one, which is at most 0. The bound is that of its magnitude.
+    """
+    unit = 2 * scale
+    return scale * reciprocal(unit), np.float32(np.rint(np.float32(BYTE_SPAN) * scale / unit))
 
 
 def root_unit(scale: np.float32) -> np.float32:

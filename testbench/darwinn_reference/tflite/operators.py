@@ -19,8 +19,10 @@ from darwinn_reference.tflite.factors import (
     ROOT_STEPS,
     addition_weights,
     conversion_factor,
+    halved_difference,
     root_unit,
 )
+from darwinn_reference.tflite.graph import NetworkTensor
 from darwinn_reference.tflite.output_stage import NotComputableError, reciprocal
 from darwinn_reference.tflite.softmax import DifferenceUnit
 from darwinn_reference.tflite.softmax import shares as softmax_shares
@@ -75,7 +77,8 @@ def requantised(call: Call, operand: Operand, activation: str = "NONE") -> AnyAr
     factor = np.ones(1, np.float32)
     if operand.scale != call.output.scale[0]:
         factor = call.requantisation(operand)
-    return call.finish(operand.centred(), factor, activation=activation)
+    # A number without axes gets one: factors have one.
+    return call.finish(np.atleast_1d(operand.centred()), factor, activation=activation)
 
 
 def bounded(call: Call, activation: str = "NONE") -> AnyArray:
@@ -135,20 +138,24 @@ def maximum(call: Call) -> AnyArray:
     one step, in rare cases two steps, off the greater byte. Seen in the 23 maxima of a public
     executable.
     """
-    left, right = call.operand(0), call.operand(1)
-    computed = all(each.tensor.constant is None for each in (left, right))
-    alike = all(same_quantisation(each.tensor, call.output) for each in (left, right))
-    if not (computed and alike):
+    if not is_halved(call):
         return extreme(call, np.maximum)
+    left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     first, second = (each.value.astype(np.int64) for each in (left, right))
-    unit = 2 * left.scale
-    greatest = np.rint(np.float32(255) * left.scale / unit)
-    more = (first - second).astype(np.float32) * (left.scale * reciprocal(unit))
-    found = second + 2 * np.rint(np.clip(more, 0, greatest)).astype(np.int64)
+    factor, most = halved_difference(left.scale)
+    more = (first - second).astype(np.float32) * factor
+    found = second + 2 * np.rint(np.clip(more, 0, most)).astype(np.int64)
     limits = np.iinfo(call.output.dtype)
     bounded: AnyArray = np.clip(found, limits.min, limits.max).astype(call.output.dtype)
     return bounded
+
+
+def is_halved(call: Call) -> bool:
+    """Whether a MAXIMUM is made of a difference in steps of two."""
+    sides = call.operand(0), call.operand(1)
+    computed = all(each.tensor.constant is None for each in sides)
+    return computed and all(same_quantisation(each.tensor, call.output) for each in sides)
 
 
 def extreme(call: Call, choose: np.ufunc) -> AnyArray:
@@ -195,13 +202,21 @@ def l2_normalization(call: Call) -> AnyArray:
     operand, output = call.operand(0), call.output
     values = operand.centred()
     squares = np.maximum((values * values).sum(axis=-1, keepdims=True), 1)
-    steps = replace(output, scale=np.atleast_1d(root_unit(operand.scale)))
     real = squares.astype(np.float32) * (operand.scale * operand.scale)
-    roots = np.minimum(call.choices.levels("rsqrt", real, steps), int(ROOT_STEPS))
-    factor = conversion_factor(operand.scale, output, steps.scale)
+    roots = np.minimum(call.choices.levels("rsqrt", real, root_steps(call)), int(ROOT_STEPS))
     if output.scale[0] != _UNIT_SCALE:
         call.assume("other scales than 1/128 follow the rule of products")
-    return call.finish(values * roots, factor)
+    return call.finish(values * roots, unit_vector_factor(call))
+
+
+def root_steps(call: Call) -> NetworkTensor:
+    """A tensor in whose steps an L2_NORMALIZATION has the reciprocal root."""
+    return replace(call.output, scale=np.atleast_1d(root_unit(call.operand(0).scale)))
+
+
+def unit_vector_factor(call: Call) -> NDArray[np.float32]:
+    """Factor of the product of a value and the reciprocal root."""
+    return conversion_factor(call.operand(0).scale, call.output, root_steps(call).scale)
 
 
 def by_value(call: Call, function: str) -> AnyArray:

@@ -55,6 +55,8 @@ class Terms(Enum):
     MAXIMUM = "the greatest of elements"
     SOFTMAX = "the steps of a softmax on the tiles, or those of the scalar core"
     PRELU = "a sum of two functions of one element"
+    EXTREME = "an element and a bounded difference"
+    UNIT_VECTOR = "a product of an element and the root of a sum of squares, by a table"
     SQUARE = "the square of a difference of two elements, by a table"
     NONE = "no rule of proof: sampled"
 
@@ -145,7 +147,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "L2_NORMALIZATION": Rule(
         operators.l2_normalization,
-        Terms.NONE,
+        Terms.UNIT_VECTOR,
         ("function_7_v1", "function_7_v4"),
         forms="other scales than 1/128 follow the rule of products",
         roundings=(UNIT_VECTOR,),
@@ -163,7 +165,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "MAXIMUM": Rule(
         operators.maximum,
-        Terms.NONE,
+        Terms.EXTREME,
         (BY_DEFINITION,),
         forms="operands of other scales are requantised first",
         roundings=(REQUANTISATION,),
@@ -177,7 +179,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "MINIMUM": Rule(
         partial(operators.extreme, choose=np.minimum),
-        Terms.NONE,
+        Terms.EXTREME,
         (BY_DEFINITION,),
         forms="operands of other scales are requantised first",
         roundings=(REQUANTISATION,),

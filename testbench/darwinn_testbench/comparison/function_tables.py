@@ -167,19 +167,41 @@ def _digests(coefficients: NDArray[np.float32], bounds: NDArray[np.float32]) -> 
     return [hashlib.sha256(part.tobytes()).hexdigest()[:8] for part in parts]
 
 
-def _known_digests(function: str) -> Iterator[tuple[str, list[str]]]:
-    """Whose the known tables of a function are, and their digests."""
+def _known_digests(function: str, table: CoefficientTable) -> Iterator[tuple[str, list[str]]]:
+    """Whose the known tables of a function are, and their digests.
+
+    Those of this compiler are one table times factors: of results of other scales.
+    """
     for digests in _FUNCTIONS[function].public:
         yield "public programs", digests.split()
-    table = table_of(function)
-    yield "this compiler", _digests(table.coefficients, table.bounds)
+    own = table_of(function)
+    for factor in _factors(own.coefficients, table.coefficients):
+        coefficients = (factor * own.coefficients.astype(np.float64)).astype(np.float32)
+        yield "this compiler", _digests(coefficients, own.bounds)
+
+
+def _factors(own: NDArray[np.float32], found: NDArray[np.float32]) -> Iterator[float]:
+    """Factors with which all segments of a table, or all but one, are those of another one."""
+    yield 1.0
+    known, wanted = own.astype(np.float64), found.astype(np.float64)
+    half = np.abs(np.spacing(found)).astype(np.float64) / 2
+    with np.errstate(all="ignore"):
+        ends = np.sort(np.stack([wanted - half, wanted + half]) / known, axis=0)
+    # A coefficient of 0 says nothing about the factor.
+    low = np.where(own == 0, -np.inf, ends[0]).max(axis=1)
+    high = np.where(own == 0, np.inf, ends[1]).min(axis=1)
+    every = np.arange(len(own))
+    for chosen in (every >= 0, *(every != k for k in every)):
+        least, most = float(low[chosen].max()), float(high[chosen].min())
+        if 0 < least <= most < np.inf:
+            yield (least + most) / 2
 
 
 def _damage(table: CoefficientTable, function: str) -> str | None:
     """The part in which a table is not a known one, whose other parts it has for the most part, and
     whose that is; empty if it is known, None if it is another table."""
     own = _digests(table.coefficients, table.lower_bounds)
-    for holder, digests in _known_digests(function):
+    for holder, digests in _known_digests(function, table):
         other = [mine != its for mine, its in zip(own, digests, strict=True)]
         if 2 * sum(other) < len(other):
             names = [*(f"segment {k}" for k in range(len(table.coefficients))), "its bounds"]
@@ -196,6 +218,9 @@ def _judged(table: CoefficientTable) -> FunctionTable:
         return replace(found, problem="its bounds are not in order")
     if not table.range_reduction and _is_slopes(table):
         return replace(found, function=SLOPES, public=True)
+    if table.range_reduction:
+        # Any argument is reduced, so all of the table counts, wherever the clip begins.
+        table = replace(table, low=np.float32(-np.inf), high=np.float32(np.inf))
     pieces = _pieces(table)
     arguments = pieces.astype(np.float64)
     with np.errstate(all="ignore"):

@@ -87,9 +87,9 @@ class RandomNetwork:
         self._edge = 1.0
         self.add_input(shape)
 
-    def add_input(self, shape: Sequence[int]) -> _Value:
+    def add_input(self, shape: Sequence[int], scale: float = 1 / 128) -> _Value:
         """A further input of the network; (1, height, width, channels)."""
-        added = self._value(tuple(shape), 1 / 128, self._zero_point())
+        added = self._value(tuple(shape), scale, self._zero_point())
         self.values.append(added)
         self._inputs.append(added)
         return added
@@ -260,10 +260,10 @@ class RandomNetwork:
         inputs = (source.index, weights, bias)
         return self._operate(BuiltinOperator.DEPTHWISE_CONV_2D, inputs, result, options)
 
-    def dense(self, source: _Value) -> _Value:
-        """FULLY_CONNECTED of all elements."""
+    def dense(self, source: _Value, choices: Sequence[int] = (1, 10, 64, 130)) -> _Value:
+        """FULLY_CONNECTED of all elements, with one of some numbers of outputs."""
         depth = math.prod(source.shape)
-        outputs = int(self.random.choice([1, 10, 64, 130]))
+        outputs = int(self.random.choice(choices))
         weights, bias, scale, zero_point = self._weights((outputs, depth), depth, source, 0)
         result = self._value((1, outputs), scale, zero_point)
         options = o.FullyConnectedOptions(self._activation())
@@ -385,8 +385,7 @@ class RandomNetwork:
         sizes = self._constant(np.array(shape, np.int32))
         options = o.ReshapeOptions(shape)
         self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), result, options)
-        coarser = self._value(shape, source.scale * 1.5, self._zero_point())
-        return self._operate(BuiltinOperator.QUANTIZE, (result.index,), coarser)
+        return self._coarser(result)
 
     def stack(self, source: _Value) -> _Value:
         """CONCATENATION of rows or columns with another image, or with itself."""
@@ -497,12 +496,121 @@ class RandomNetwork:
         options = o.LeakyReluOptions(float(self.random.uniform(0, 1)))
         return self._operate(BuiltinOperator.LEAKY_RELU, (source.index,), result, options)
 
+    def prelu(self, source: _Value) -> _Value:
+        """PRELU with a slope for each channel, or one for all, of any sign."""
+        channels = int(self.random.choice([1, source.channels]))
+        kind = np.int8 if self.signed else np.uint8
+        limits = np.iinfo(kind)
+        slopes = self.random.integers(limits.min, limits.max + 1, (1, 1, channels)).astype(kind)
+        constant = self._constant(slopes, (0.01,), self._zero_point())
+        result = self._value(source.shape, source.scale * 1.1 * self._edge, self._zero_point())
+        return self._operate(BuiltinOperator.PRELU, (source.index, constant), result)
+
+    def extreme(self, source: _Value, kind: BuiltinOperator, *, number: bool = False) -> _Value:
+        """MAXIMUM or MINIMUM with another tensor of the same shape, or with a ``number``.
+
+        The result has the quantisation of the operands, if they have the same, or another one.
+        """
+        options = o.MaximumMinimumOptions()
+        if number:
+            kept = np.int8 if self.signed else np.uint8
+            level = self._zero_point() // 2
+            inputs = self._constant(np.array(level, kept), (source.scale,), level), source.index
+        else:
+            other = self._another(source)
+            inputs = other.index, source.index
+        if self.random.integers(2):
+            result = self._value(source.shape, source.scale, source.zero_point)
+        else:
+            result = self._value(source.shape, source.scale * 1.3, self._zero_point())
+        return self._operate(kind, inputs, result, options)
+
+    def _another(self, source: _Value) -> _Value:
+        """Another tensor of the same shape: sometimes one of the same quantisation."""
+        alike = [each for each in self.values if each.shape == source.shape and each is not source]
+        if alike and self.random.integers(2):
+            return alike[int(self.random.integers(len(alike)))]
+        result = self._value(source.shape, source.scale, source.zero_point)
+        options = o.LeakyReluOptions(float(self.random.uniform(0, 1)))
+        return self._operate(BuiltinOperator.LEAKY_RELU, (source.index,), result, options)
+
+    def pack(self, source: _Value) -> _Value:
+        """RESHAPE to rows and columns, or to channels alone; then PACK with a function of it."""
+        shape: tuple[int, ...] = (source.elements,)
+        if source.is_image and source.channels == 1:
+            shape = source.sides
+        flat = self._value(shape, source.scale, source.zero_point)
+        sizes = self._constant(np.array(shape, np.int32))
+        options = o.ReshapeOptions(shape)
+        self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), flat, options)
+        other = self._value(shape, source.scale, source.zero_point)
+        slope = o.LeakyReluOptions(0.5)
+        self._operate(BuiltinOperator.LEAKY_RELU, (flat.index,), other, slope)
+        count = int(self.random.integers(2, 4))
+        axis = int(self.random.integers(len(shape) + 1))
+        inputs = [(flat, other)[int(self.random.integers(2))].index for _ in range(count)]
+        extents = (*shape[:axis], count, *shape[axis:])
+        packed = self._value(extents, source.scale, source.zero_point)
+        self._operate(BuiltinOperator.PACK, inputs, packed, o.PackOptions(count, axis))
+        return self._coarser(packed)
+
+    def _coarser(self, source: _Value) -> _Value:
+        """QUANTIZE, which needs the pixels of a shape."""
+        result = self._value(source.shape, source.scale * 1.5, self._zero_point())
+        return self._operate(BuiltinOperator.QUANTIZE, (source.index,), result)
+
+    def unpack(self, source: _Value) -> _Value:
+        """UNPACK of rows, columns or channels, if there are few."""
+        axes = [axis for axis in (1, 2, 3) if source.shape[axis] <= _MOST_PARTS]
+        axis = int(self.random.choice(axes))
+        shape = (*source.shape[:axis], *source.shape[axis + 1 :])
+        count = source.shape[axis]
+        parts = [self._value(shape, source.scale, source.zero_point) for _ in range(count)]
+        options = o.UnpackOptions(count, axis)
+        kind = BuiltinOperator.UNPACK
+        self._operate(kind, (source.index,), parts[-1], options, parts[:-1])
+        return self._coarser(parts[int(self.random.integers(count))])
+
+    def tiled(self, source: _Value) -> _Value:
+        """TILE of rows, columns and channels."""
+        times = [1, *self.random.integers(1, 4, 3).tolist()]
+        shape = tuple(size * count for size, count in zip(source.shape, times, strict=True))
+        result = self._value(shape, source.scale, source.zero_point)
+        inputs = source.index, self._constant(np.array(times, np.int32))
+        return self._operate(BuiltinOperator.TILE, inputs, result)
+
+    def deeper(self, source: _Value) -> _Value:
+        """SPACE_TO_DEPTH, of as many whole blocks as there are."""
+        block = min(int(self.random.integers(2, 4)), *source.sides)
+        sides = [side // block for side in source.sides]
+        whole = self._value(
+            (1, *(side * block for side in sides), source.channels),
+            source.scale,
+            source.zero_point,
+        )
+        numbers = [0] * 4, list(whole.shape)
+        cut = [self._constant(np.array(each, np.int32)) for each in numbers]
+        inputs = (source.index, *cut)
+        source = self._operate(BuiltinOperator.SLICE, inputs, whole, o.SliceOptions())
+        shape = (1, *sides, source.channels * block * block)
+        result = self._value(shape, source.scale, source.zero_point)
+        options = o.SpaceToDepthOptions(block)
+        return self._operate(BuiltinOperator.SPACE_TO_DEPTH, (source.index,), result, options)
+
     def softmax(self, source: _Value) -> _Value:
         """SOFTMAX of a vector."""
         zero_point = -128 if self.signed else 0
         result = self._value(source.shape, 1 / 256, zero_point)
         options = o.SoftmaxOptions(float(self.random.choice([1.0, 1.0, 0.5])))
         return self._operate(BuiltinOperator.SOFTMAX, (source.index,), result, options)
+
+    def unit_vector(self, source: _Value) -> _Value:
+        """L2_NORMALIZATION in steps of 1/128, of whole words of channels or of a dense layer."""
+        if source.channels != source.elements or source.channels % 4:
+            source = self.dense(source, (4, 12, 64, 132))
+        result = self._value(source.shape, 1 / 128, 0 if self.signed else 128)
+        options = o.L2NormOptions()
+        return self._operate(BuiltinOperator.L2_NORMALIZATION, (source.index,), result, options)
 
     def grow(self, operators: int, names: Sequence[str] = ()) -> None:
         """Add operators, of the kinds ``names`` (all if there are none)."""
@@ -551,6 +659,7 @@ _Fits = Callable[[_Value], bool]
 _Makes = Callable[[RandomNetwork, _Value], _Value]
 _MOST_DENSE = 4000
 _MOST_SMALL = 300
+_MOST_PARTS = 8
 
 
 def _image(value: _Value) -> bool:
@@ -559,6 +668,10 @@ def _image(value: _Value) -> bool:
 
 def _small(value: _Value) -> bool:
     return value.is_image and 1 < math.prod(value.sides) <= _MOST_SMALL
+
+
+def _few(value: _Value) -> bool:
+    return value.is_image and min(value.shape[1:]) <= _MOST_PARTS
 
 
 def _classes(value: _Value) -> bool:
@@ -612,7 +725,28 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TRANSPOSE_CONV": (_small, RandomNetwork.transposed_convolution),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
     "LEAKY_RELU": (lambda value: True, RandomNetwork.leaky),
+    "PRELU": (lambda value: True, RandomNetwork.prelu),
+    "MAXIMUM": (
+        lambda value: True,
+        lambda network, value: network.extreme(value, BuiltinOperator.MAXIMUM),
+    ),
+    "MAXIMUM of a number": (
+        lambda value: True,
+        lambda network, value: network.extreme(value, BuiltinOperator.MAXIMUM, number=True),
+    ),
+    "MINIMUM": (
+        lambda value: True,
+        lambda network, value: network.extreme(value, BuiltinOperator.MINIMUM),
+    ),
+    "PACK": (lambda value: value.elements <= _MOST_DENSE, RandomNetwork.pack),
+    "UNPACK": (_few, RandomNetwork.unpack),
+    "TILE": (_small, RandomNetwork.tiled),
+    "SPACE_TO_DEPTH": (_small, RandomNetwork.deeper),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
+    "L2_NORMALIZATION": (
+        lambda value: value.elements <= _MOST_DENSE,
+        RandomNetwork.unit_vector,
+    ),
 }
 """Operators by name: what they fit, and what adds one."""
 

@@ -33,7 +33,7 @@ from darwinn_testbench.proof.difference import (
 from darwinn_testbench.proof.network import NetworkNumbers, OperatorProof
 from darwinn_testbench.proof.number_set import NumberSet
 from darwinn_testbench.proof.result_layers import ResultLayers
-from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms
+from darwinn_testbench.proof.terms import NOT_REACHED, StageTerms, takes_own_ways
 
 NO_ELEMENT = "the program computes no element of it as its rule says"
 
@@ -271,16 +271,30 @@ class _Proof:
         operator = wrong.operator
         found = OperatorVerdict(operator.index, operator.name, wrong.elements, wrong.missed)
         stages: list[StageTerms] = []
-        self._network.terms(operator, stages)
+        made = self._network.terms(operator, stages)
         output = operator.outputs[0]
         if len(stages) == 1 and output in wrong.missing:
             term = self._term(operator, wrong.missing[output], stages[0])
             found = replace(found, difference=term, layers=self._layers(stages[0]))
         elif not (
-            stages or wrong.missed < wrong.elements or self._network.begins_alike(operator, self)
+            stages or self._makes_some(wrong, made) or self._network.begins_alike(operator, self)
         ):
             return OperatorVerdict(operator.index, operator.name, reason=NO_ELEMENT)
         return found
+
+    def _makes_some(self, wrong: OperatorProof, made: Mapping[int, Elements]) -> bool:
+        """Whether the program makes some elements in the way of the operator's rule.
+
+        Programs may take an extreme in a way of their own. Elements that are constants, or come out
+        as they went in, are those of every way.
+        """
+        if wrong.missed == wrong.elements or not takes_own_ways(wrong.operator.name):
+            return wrong.missed < wrong.elements
+        numbers = self._network.numbers
+        given = [numbers[k].reshape(-1) for k in wrong.operator.inputs if k in numbers]
+        own = (each[each >= CONSTANTS] for each in made.values())
+        known = np.concatenate([*given, np.empty(0, np.uint64)])
+        return any(bool(self.have(each[~np.isin(each, known)]).any()) for each in own)
 
     def have(self, numbers: Elements) -> NDArray[np.bool_]:
         """As :class:`terms.Program`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from darwinn_reference.tflite.coefficient_tables import CoefficientTable
-from darwinn_sim.kernel.field import CONSTANTS
+from darwinn_sim.kernel.field import CONSTANTS, MODULUS
 from darwinn_sim.numbering import kernels
 from darwinn_sim.units.output_stage import OUTPUT_16BIT, RANGE_REDUCTION, TABLE
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ Bounds = tuple[int, int, int]
 """The least and the greatest byte of a result, and its zero point."""
 
 HIGHEST = CONSTANTS - 1
+INT32_SPAN = 2**31
+"""So many sums of either sign an accumulator holds."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,49 @@ def results_of_form(
     found = np.empty(totals.size, np.uint64)
     scales = np.ascontiguousarray(np.broadcast_to(factor, totals.shape), np.float32)
     kernels.results(totals, scales, form, found)
+    return found
+
+
+def sum_of_two(
+    terms: tuple[Elements, Elements],
+    weights: tuple[int, int],
+    constant: int,
+    factor: np.float32,
+    bounds: Bounds,
+) -> Elements:
+    """What an output stage makes of the sum of two bytes, of which any may be constant.
+
+    A sum of one byte that is not constant may come out as this byte, or as a constant.
+    """
+    found = _known_too(sums([*terms], [*weights], constant), factor, bounds)
+    low, high, zero_point = bounds
+    every = np.arange(CONSTANTS)
+    for own, other in ((0, 1), (1, 0)):
+        alone = (terms[own] >= CONSTANTS) & (terms[other] < CONSTANTS)
+        for known in np.unique(terms[other][alone]):
+            here = alone & (terms[other] == known)
+            totals = weights[own] * every + weights[other] * int(known) + constant
+            values = np.rint(totals.astype(np.float32) * factor) + zero_point
+            values = np.clip(values, low, high).astype(np.uint64)
+            if (values == values[0]).all():
+                found[here] = values[0]
+            elif np.array_equal(values, every):
+                found[here] = terms[own][here]
+    return found
+
+
+def _known_too(totals: Elements, factor: np.float32, bounds: Bounds) -> Elements:
+    """As :func:`results`, of sums that are constants the bytes that come of them."""
+    found = results(totals, factor, bounds)
+    parts = np.empty((2, totals.size), np.int64)
+    kernels.split(totals, parts[0], parts[1])
+    negative = totals > np.uint64(MODULUS - INT32_SPAN)
+    parts[0, negative] = totals[negative].astype(np.int64) - MODULUS
+    parts[1, negative] = 0
+    constant = (parts[1] == 0) & (np.abs(parts[0]) < INT32_SPAN)
+    low, high, zero_point = bounds
+    values = np.rint(parts[0, constant].astype(np.float32) * factor) + zero_point
+    found[constant] = np.clip(values, low, high).astype(np.uint64)
     return found
 
 

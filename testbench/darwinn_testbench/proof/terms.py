@@ -21,6 +21,8 @@ from darwinn_reference.tflite.call import (
     Operand,
     require_same_quantisation,
 )
+from darwinn_reference.tflite.coefficient_tables import CoefficientTable
+from darwinn_reference.tflite.factors import MIDDLE, halved_difference
 from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from darwinn_reference.tflite.output_stage import (
     FLOAT64_INTEGERS,
@@ -28,19 +30,26 @@ from darwinn_reference.tflite.output_stage import (
     clip_bounds,
     reciprocal,
 )
-from darwinn_reference.tflite.rules import Rule, Terms, rule_of
+from darwinn_reference.tflite.rules import RULES, Rule, Terms, rule_of
 from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS, MODULUS
 from darwinn_sim.numbering import kernels
 from numpy.typing import NDArray
 
 from darwinn_testbench.proof import prelu, softmax
 from darwinn_testbench.proof.maxima import Maxima, TooMany
-from darwinn_testbench.proof.steps import Steps, form_of, results_of_form, sums
+from darwinn_testbench.proof.steps import (
+    INT32_SPAN,
+    Steps,
+    form_of,
+    results_of_form,
+    scaled_bytes,
+    sum_of_two,
+    sums,
+)
 
 Elements = NDArray[np.uint64]
 
 _BYTE_SPAN = 255
-_INT32_SPAN = 2**31
 _MOST_PRODUCTS = 2**30
 """Half of the span of an accumulator; numbers of programs say if constants fill the other half."""
 _MAY_KEEP = 1 / 128
@@ -136,6 +145,12 @@ def begins_alike(
         kernels.subtracted(given, np.uint64(operand.zero_point[0]), sums)
         return program.multiplies(np.unique(sums[given >= CONSTANTS])[:_MOST_FIRST_SUMS])
     return False
+
+
+def takes_own_ways(name: str) -> bool:
+    """Whether programs compute an operator of this name in other ways than the rule's, too."""
+    rule = RULES.get(name)
+    return rule is not None and rule.terms is Terms.EXTREME
 
 
 @dataclass(frozen=True)
@@ -312,7 +327,7 @@ class _Stage:
         kernels.results(totals, scales, self.form(), found)
         # Constants have no upper part, and sums of others have some but for a chance of 2^-40. A
         # factor of 0 leaves nothing of any sum.
-        constant = (scales == 0) | (flat_high == 0) & (np.abs(flat_low) < _INT32_SPAN)
+        constant = (scales == 0) | (flat_high == 0) & (np.abs(flat_low) < INT32_SPAN)
         if constant.any():
             found[constant] = self.values(flat_low[constant], scales[constant])
         fixed = np.ascontiguousarray(np.broadcast_to(sums.fixed, shape)).reshape(-1)
@@ -321,7 +336,7 @@ class _Stage:
 
     def values(self, totals: NDArray[np.int64], factor: NDArray[np.float32]) -> AnyArray:
         """What the output stage makes of sums that are known."""
-        held = np.clip(totals, -_INT32_SPAN, _INT32_SPAN - 1)
+        held = np.clip(totals, -INT32_SPAN, INT32_SPAN - 1)
         return Call.finish(
             self.call, held, factor, self.output, self.activation, bounded=self.bounded
         )
@@ -512,7 +527,7 @@ def _finished(
     parts = np.empty((2, totals.size), np.int64)
     kernels.split(totals, parts[0], parts[1])
     # A constant that is less than 0 has no upper part either.
-    negative = totals > np.uint64(MODULUS - _INT32_SPAN)
+    negative = totals > np.uint64(MODULUS - INT32_SPAN)
     parts[0, negative] = totals[negative].astype(np.int64) - MODULUS
     parts[1, negative] = 0
     call = _SumsCall(subject.operator, (), subject.outputs, subject.choices, part=1)
@@ -596,6 +611,76 @@ def _squared(subject: _Subject) -> Elements:
     return results_of_form(totals, unit, form_of(parabola, wide=False))
 
 
+def _bounded_difference(subject: _Subject) -> Elements:
+    """MAXIMUM, MINIMUM: one number is a bound; else an element, and what the other one has more."""
+    call = subject.call()
+    greatest = subject.operator.name == "MAXIMUM"
+    for place in (0, 1):
+        if _is_number(call.operand(place)):
+            return _bounded(call, call.operand(place), call.operand(1 - place), greatest)
+    left, right = (_in_units_of(call, each) for each in (call.operand(0), call.operand(1)))
+    zero_point = int(call.output.zero_point[0])
+    kept = right if greatest else left
+    if greatest and operators.is_halved(call):
+        factor, most = halved_difference(call.operand(0).scale)
+        bounds = MIDDLE - int(most), MIDDLE, MIDDLE
+        more, weight = sum_of_two((right, left), (1, -1), 0, factor, bounds), -2
+    else:
+        bounds = 0, _BYTE_SPAN, 0
+        more = sum_of_two((left, right), (1, -1), 0, np.float32(1), bounds)
+        weight = 1 if greatest else -1
+    *_, none = bounds
+    whole = (0, _BYTE_SPAN, zero_point)
+    constant = -weight * none - zero_point
+    return sum_of_two((kept, more), (1, weight), constant, np.float32(1), whole)
+
+
+def _is_number(operand: Operand) -> bool:
+    return operand.tensor.constant is not None and operand.value.size == 1
+
+
+def _bounded(call: Call, number: Operand, operand: Operand, greatest: bool) -> Elements:
+    """Elements that are brought to the output's scale, with a number as one more bound."""
+    level = int(operators.requantised(call, number).reshape(-1)[0])
+    return _in_units_of(call, operand, (level, _BYTE_SPAN) if greatest else (0, level))
+
+
+def _in_units_of(
+    call: Call, operand: Operand, limits: tuple[int, int] = (0, _BYTE_SPAN)
+) -> Elements:
+    """Flat numbers of an operand in the quantisation of the output, of its shape."""
+    numbers = np.broadcast_to(as_numbers(operand), call.output.shape)
+    flat = np.ascontiguousarray(numbers).reshape(-1)
+    factor = np.float32(1)
+    if operand.scale != call.output.scale[0]:
+        factor = call.requantisation(operand)[0]
+    bounds = (*limits, int(call.output.zero_point[0]))
+    scales = np.full(flat.shape, factor, np.float32)
+    return scaled_bytes(flat, operand.zero_point, scales, bounds)
+
+
+def _unit_vector(subject: _Subject) -> Elements:
+    """Each element times the reciprocal root of the sum of squares, by the table of the program."""
+    call = subject.call()
+    operand = call.operand(0)
+    table = call.choices.table("rsqrt", operators.root_steps(call))
+    if not isinstance(table, CoefficientTable):
+        raise NoTerms("the program has no table that is its root")
+    numbers = np.ascontiguousarray(as_numbers(operand))
+    if (numbers < CONSTANTS).any():
+        raise NoTerms("some elements of the operand are constant")
+    flat, zero_point = numbers.reshape(-1), operand.zero_point
+    depth = numbers.shape[-1]
+    squares = np.empty(flat.size, np.uint64)
+    kernels.products(flat, zero_point, flat, zero_point, squares)
+    totals = sums(list(squares.reshape(-1, depth).T), [1] * depth, 0)
+    form = form_of(table, wide=True)
+    roots = results_of_form(totals, operand.scale * operand.scale, form)
+    found = np.empty(flat.size, np.uint64)
+    kernels.products(flat, zero_point, np.repeat(roots, depth), 0, found)
+    return _finished(subject, found, operators.unit_vector_factor(call))
+
+
 def _softmax_steps(subject: _Subject) -> Steps:
     call = subject.call()
     functions = call.choices.softmax
@@ -627,7 +712,9 @@ _WAYS: Mapping[Terms, Callable[[_Subject], AnyArray | tuple[AnyArray, ...]]] = {
     Terms.MAXIMUM: _greatest,
     Terms.SOFTMAX: _stepwise,
     Terms.PRELU: _stepwise,
+    Terms.EXTREME: _bounded_difference,
     Terms.SQUARE: _squared,
+    Terms.UNIT_VECTOR: _unit_vector,
 }
 
 _STEPS: Mapping[Terms, Callable[[_Subject], Steps]] = {

@@ -131,9 +131,13 @@ def test_a_bound_that_moves_is_found(name: str) -> None:
     assert wrong.problem and edges[4] <= wrong.argument <= bounds[3]
 
 
+@pytest.mark.parametrize(("amplitude", "bit"), [(None, 1), (3.7, 4), (12345.6, 4)])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_compilers_own_tables_are_right_and_known(name: str) -> None:
-    function, table = FUNCTIONS[name], table_of(name)
+def test_the_compilers_own_tables_are_right_and_known(
+    name: str, amplitude: float | None, bit: int
+) -> None:
+    """Also times the factor of another scale, which a last bit may not tell from a near one."""
+    function, table = FUNCTIONS[name], table_of(name, amplitude)
     fields: Fields = {
         "coefficient": table.coefficients.reshape(-1).view(np.uint32).tolist(),
         "lower_bound": table.bounds.view(np.uint32).tolist(),
@@ -152,7 +156,7 @@ def test_the_compilers_own_tables_are_right_and_known(name: str) -> None:
     assert (right.function, right.problem, right.public) == (name, "", True)
     constants = fields["coefficient"]
     assert isinstance(constants, list)
-    (wrong,) = found(({**fields, "coefficient": [constants[0] ^ 1, *constants[1:]]}, user))
+    (wrong,) = found(({**fields, "coefficient": [constants[0] ^ bit, *constants[1:]]}, user))
     assert wrong.problem == f"is the {name} of this compiler, except segment 0"
 
 

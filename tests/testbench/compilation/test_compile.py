@@ -59,6 +59,18 @@ def test_softmaxes_of_any_length_are_proved(classes: int, signed: bool) -> None:
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize(("channels", "signed"), [(4, True), (512, False)])
+def test_unit_vectors_are_proved(channels: int, signed: bool) -> None:
+    network = RandomNetwork(channels, (1, channels), signed=signed)
+    network.unit_vector(network.values[0])
+    # Squares of a scale above 1 begin within the table.
+    coarse = network.add_input((1, channels), scale=1.02)
+    network.unit_vector(coarse)
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

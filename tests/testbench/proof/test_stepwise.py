@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from darwinn_reference.tflite.call import CompilerChoices
+from darwinn_reference.tflite.call import CompilerChoices, ScaledFunction
 from darwinn_reference.tflite.coefficient_tables import CoefficientTable
+from darwinn_reference.tflite.factors import root_unit
 from darwinn_reference.tflite.graph import Network
+from darwinn_testbench.compiler.stages.tables import table_of
 from darwinn_testbench.proof.terms import Elements, NoTerms
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,9 +29,22 @@ def parabola(scale: float) -> CoefficientTable:
     return CoefficientTable(coefficients, bounds, f32(-np.inf), f32(np.inf))
 
 
+def root(scale: np.float32) -> ScaledFunction:
+    """The table of a program that makes the reciprocal root of a sum of squares."""
+    amplitude = 1 / float(root_unit(scale))
+    table = table_of("inverse root", amplitude)
+    coefficients, bounds = table.coefficients, table.bounds
+    ends = scale * scale, f32(np.inf)
+    found = CoefficientTable(coefficients, bounds, *ends, range_reduction=True)
+    return ScaledFunction(amplitude, found)
+
+
 def choices_of(network: Network) -> CompilerChoices:
     scale = float(network.tensors[network.outputs[0]].scale[0])
-    return CompilerChoices(parabolas={float(1 / f32(scale)): parabola(scale)})
+    return CompilerChoices(
+        parabolas={float(1 / f32(scale)): parabola(scale)},
+        functions={"rsqrt": (root(network.tensors[0].scale[0]),)},
+    )
 
 
 @pytest.mark.parametrize("name", UNKNOWN)

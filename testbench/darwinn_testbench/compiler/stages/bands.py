@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
@@ -25,6 +26,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Spacing,
     Taps,
     TransposedConvolution,
+    WeightedSum,
     sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import (
@@ -52,6 +54,7 @@ MEMBERS = (
     Enlarged,
     Interpolated,
     TransposedConvolution,
+    WeightedSum,
 )
 """Operations that can be in a chain."""
 
@@ -67,9 +70,9 @@ class Chain:
     def __contains__(self, step: int) -> bool:
         return self.first <= step <= self.last
 
-    def members(self, operations: Sequence[AnyOperation]) -> Sequence[AnyOperation]:
+    def members(self, operations: Sequence[AnyOperation]) -> tuple[AnyOperation, ...]:
         """The operations of the chain."""
-        return operations[self.first : self.last + 1]
+        return tuple(operations[self.first : self.last + 1])
 
     def sources(self, operations: Sequence[AnyOperation]) -> dict[int, Image]:
         """The images of several pixels that the chain reads and does not make, by index."""
@@ -82,7 +85,8 @@ class Chain:
         }
 
 
-def met(reach: Reach, own: Sequence[Interval]) -> tuple[Interval, ...]:
+@lru_cache(maxsize=1 << 13)
+def met(reach: Reach, own: tuple[Interval, ...]) -> tuple[Interval, ...]:
     """What the results of each place of the grid meet of their source."""
     return tuple(reach.inputs(*each) if length(each) else (0, 0) for each in own)
 
@@ -130,8 +134,13 @@ class Band:
     needs: Mapping[int, Needs]
 
 
-def band_axes(members: Sequence[AnyOperation], result: Axes, bands: int) -> Iterator[Band]:
+@lru_cache(maxsize=64)
+def band_axes(members: tuple[AnyOperation, ...], result: Axes, bands: int) -> tuple[Band, ...]:
     """Each band of a chain whose last result has the axes ``result``."""
+    return tuple(_bands(members, result, bands))
+
+
+def _bands(members: Sequence[AnyOperation], result: Axes, bands: int) -> Iterator[Band]:
     rows, columns = result
     for band in range(bands):
         own = tuple(pieces_of(each, bands)[band] for each in rows.own)

@@ -24,12 +24,13 @@ from darwinn_testbench.compiler.stages.executable import (
     package_of,
     with_custom_operators,
 )
+from darwinn_testbench.compiler.stages.host import NO_OPERATION
 from darwinn_testbench.compiler.stages.importer import Importer, StaysError
 from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph, Port
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.planning import Planned, StaysHere, plan, planned_together
-from darwinn_testbench.compiler.stages.schedule import streamed, write_phases
+from darwinn_testbench.compiler.stages.schedule import TooLongError, streamed, write_phases
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,21 @@ def build_together(models: Sequence[Asked], worth: Worth | None = None) -> tuple
     Raises:
         ModelError: a model is of a kind of which no network is made.
     """
-    cuts = [_cut(each, worth) for each in models]
-    graphs = [graph for cut in cuts for graph in cut.graphs]
-    planned = iter(planned_together(graphs))
-    programs = [[_assembled(graph, next(planned)) for graph in cut.graphs] for cut in cuts]
+    while True:
+        cuts = [_cut(each, worth) for each in models]
+        graphs = [graph for cut in cuts for graph in cut.graphs]
+        planned = iter(planned_together(graphs))
+        programs, found = [], None
+        for number, cut in enumerate(cuts):
+            try:
+                programs.append([_assembled(graph, next(planned)) for graph in cut.graphs])
+            except TooLongError as reason:
+                found = number, reason
+                break
+        if found is None:
+            break
+        models = [*models]
+        models[found[0]] = _without_long(models[found[0]], found[1])
     flat = [program for each in programs for program in each]
     # Programs that share the memory say so by one token.
     token = None if len(flat) < 2 else token_of(*(part for each in flat for part in each.contents))
@@ -132,6 +144,13 @@ def build_together(models: Sequence[Asked], worth: Worth | None = None) -> tuple
         _finished(each, cut, program, token)
         for each, cut, program in zip(models, cuts, programs, strict=True)
     )
+
+
+def _without_long(asked: Asked, reason: TooLongError) -> Asked:
+    """A model of which the operator of a step that is too long stays on the CPU."""
+    if reason.operation == NO_OPERATION:
+        raise reason
+    return replace(asked, stays={**asked.stays, reason.operation: str(reason)})
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from darwinn_testbench.compiler.stages.operations import (
     OutputStage,
     Slice,
 )
-from darwinn_testbench.compiler.stages.parts import copying, emitting_all, parts_of
+from darwinn_testbench.compiler.stages.parts import Computation, copying, emitting_all, parts_of
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP, Rows, identity
@@ -127,9 +127,6 @@ def _words(operation: Joined | Slice) -> tuple[list[_Whole], dict[int, list[_Sha
     return whole, shares
 
 
-_Computation = tuple[Sums, dict[int, Part]]
-
-
 def _phases(
     operation: Joined | Slice, what: str, placement: Placement, areas: Areas
 ) -> Iterator[Phase]:
@@ -146,7 +143,7 @@ def _phases(
     ]
     row, _ = areas.take(sum(map(len, rows)))
     load = [Piece(ALL_TILES, row, np.concatenate(rows))]
-    found: list[_Computation] = []
+    found: list[Computation] = []
     for span, word, count, channel in whole:
         sums = copying(span.stage, span.image, count, row)
         found.append((sums, _of_channels(placement, span, channel, result, word)))
@@ -169,7 +166,7 @@ def _mixed(
     placement: Placement,
     result: Storage,
     row: int,
-) -> Iterator[tuple[str, list[_Computation]]]:
+) -> Iterator[tuple[str, list[Computation]]]:
     """Words of several parts, some rows at a time: each part for itself, then their sums.
 
     The weights of the parts begin at ``row``, and behind them are those of the sums.
@@ -179,13 +176,13 @@ def _mixed(
         _staged(placement, share, result, word, at)
         for at, (word, share) in enumerate(all_shares, row)
     ]
-    room = placement.scratch_sizes[operation.number] // (len(staged) * WORD_BYTES)
+    room = placement.scratch_sizes[operation.result.index] // (len(staged) * WORD_BYTES)
     lines = max(part.rows for _, parts in staged for part in parts.values())
     columns = max(part.columns for _, parts in staged for part in parts.values())
     if columns > room:
         raise ValueError("a row of an image is too long for a concatenation")
     at_once = min(lines, room // columns)
-    scratch, distance = placement.scratch[operation.number], room * WORD_BYTES
+    scratch, distance = placement.scratch[operation.result.index], room * WORD_BYTES
     for top in range(0, lines, at_once):
         band = top, at_once
         yield (
@@ -195,7 +192,7 @@ def _mixed(
                 for k, (sums, parts) in enumerate(staged)
             ],
         )
-        sums_of_words: list[_Computation] = []
+        sums_of_words: list[Computation] = []
         number = 0
         for shares in mixed.values():
             taps, lanes = len(shares), shares[-1].lane + shares[-1].lanes
@@ -210,7 +207,7 @@ def _mixed(
 
 def _staged(
     placement: Placement, share: _Share, result: Storage, word: int, row: int
-) -> _Computation:
+) -> Computation:
     """A share in its lanes, at the place of the word; the other lanes do not matter."""
     sums = copying(share.span.stage, share.span.image, 1, row)
     return sums, _of_channels(placement, share.span, share.source, result, word)

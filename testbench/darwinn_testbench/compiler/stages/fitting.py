@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.stages.bands import MEMBERS, Chain
-from darwinn_testbench.compiler.stages.operations import IntegerGraph, sources_of
+from darwinn_testbench.compiler.stages.operations import Image, IntegerGraph, sources_of
 from darwinn_testbench.compiler.stages.placement import needs_whole, pressure
 
 _BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -47,12 +47,29 @@ def _chain_around(
         others = [each for each in chains if each.last < first or each.first > last]
         if len(others) < sum(1 for each in chains if not first <= each.first <= last):
             continue
-        for bands in _BANDS:
-            chosen = [*others, Chain(first, last, bands)]
+        *fewer, most = _useful_bands(graph.operations[last].result)
+
+        def fits(chosen: list[Chain], steps: tuple[int, ...]) -> bool:
             needed = pressure(graph, scratch, chosen)
-            if max(needed[step], *needed[first : last + 2]) <= chip.NARROW_BYTES:
+            return max(needed[each] for each in steps) <= chip.NARROW_BYTES
+
+        steps = step, *range(first, last + 2)
+        # More bands never need more memory, so what the most do not fit fewer do not either.
+        if not fits([*others, Chain(first, last, most)], steps):
+            continue
+        for bands in fewer:
+            chosen = [*others, Chain(first, last, bands)]
+            if fits(chosen, steps):
                 return chosen
+        return [*others, Chain(first, last, most)]
     return None
+
+
+def _useful_bands(result: Image) -> list[int]:
+    """Numbers of bands, of which the last one leaves a tile a row of the result."""
+    rows = -(-result.height // chip.GRID_ROWS)
+    found = [bands for bands in _BANDS if bands < rows]
+    return [*found, _BANDS[min(len(found), len(_BANDS) - 1)]]
 
 
 def _ranges(graph: IntegerGraph, step: int) -> Iterator[tuple[int, int]]:

@@ -8,9 +8,8 @@ pixels, in whole words. An output leaves the tiles one after another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
 from darwinn_formats.darwinn import Description
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
@@ -27,18 +26,21 @@ from darwinn_testbench.compiler.assembler import (
 )
 from darwinn_testbench.compiler.parameters import round_up
 from darwinn_testbench.compiler.program import (
+    ALL_TILES,
     OUTFEED,
     request_input,
     through_buffer,
     tile_set,
     wrapped,
 )
-from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
-from darwinn_testbench.compiler.stages.operations import OutputStage, Port
+from darwinn_testbench.compiler.stages.compute import Part
+from darwinn_testbench.compiler.stages.operands import unchanged
+from darwinn_testbench.compiler.stages.operations import Port
+from darwinn_testbench.compiler.stages.parts import copying, emitting
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement, flat_passes
 from darwinn_testbench.compiler.stages.ring import Share, pack, send
-from darwinn_testbench.compiler.stages.rows import GROUP, identity, lane_rows
+from darwinn_testbench.compiler.stages.rows import GROUP, identity
 from darwinn_testbench.compiler.stages.storage import (
     TILES,
     Interval,
@@ -171,38 +173,9 @@ def _own_pixels(
 ) -> Phase:
     """Give each tile its own pixels, of those of its row of tiles that have come."""
     image = port.image
-    zero = image.zero_point
-    stage = OutputStage(
-        np.ones(1, np.float32),
-        np.zeros(1, np.int32),
-        np.float32(-zero),
-        np.float32(255 - zero),
-        zero,
-    )
-    grouped = image.channels % GROUP == 0
-    taps = 1 if grouped else image.pitch // GROUP
-    if grouped:
-        rows = [identity()]
-    else:
-        weights = np.zeros((image.pitch, taps, GROUP), np.uint8)
-        channels = np.arange(image.channels)
-        weights[channels, channels // GROUP, channels % GROUP] = 1
-        rows = lane_rows(weights, 0, stage)
-    row, alone = areas.take(sum(map(len, rows)))
-    last = (image.pitch - 1) % chip.LANES + 1
-    sums = Sums(
-        stage,
-        zero,
-        0,
-        taps,
-        image.pitch // GROUP if grouped else len(rows),
-        GROUP if grouped else min(chip.LANES, image.pitch),
-        GROUP if grouped else last,
-        GROUP if grouped else 0,
-        row,
-        0 if grouped else taps,
-        [(taps, 1)],
-    )
+    row, alone = areas.take(1)
+    last = (image.channels - 1) % GROUP + 1
+    sums = replace(copying(unchanged(image), image, image.pitch // GROUP, row), last_lanes=last)
     parts = {}
     for place, (top, end) in filled:
         begin = _span(storage, place, (top, end)).first
@@ -216,19 +189,15 @@ def _own_pixels(
                 storage.address(tile, top, left),
                 end - top,
                 right - left,
-                [(taps, GROUP)],
+                [],
                 (image.channels, image.width * image.channels),
                 (image.pitch, storage.row_pitch),
             )
-    pieces = []
-    for block in rows:
-        pieces.append(Piece(tile_set(TILES), row, block))
-        row += len(block)
     return Phase(
         NO_OPERATION,
         f"pixels of {port.name}",
-        lambda program: compute(program, sums, parts),
-        pieces,
+        emitting(sums, parts),
+        [Piece(ALL_TILES, row, identity())],
         alone=alone,
     )
 

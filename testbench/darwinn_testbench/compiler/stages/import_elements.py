@@ -11,6 +11,7 @@ from darwinn_reference.tflite.factors import (
     averaging_factor,
     constant_term,
     conversion_factor,
+    root_unit,
 )
 from darwinn_reference.tflite.graph import NetworkTensor, Operator
 from darwinn_reference.tflite.softmax import DifferenceUnit
@@ -41,6 +42,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Reach,
     Repeated,
     Softmax,
+    UnitVector,
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.rows import AS_IS
@@ -109,7 +111,7 @@ def reduce_max(importer: Operands, operator: Operator) -> AnyOperation:
     return Greatest(operator.index, operator.name, image, source, rows, columns, AS_IS)
 
 
-def _sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTensor] | None:
+def sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTensor] | None:
     """Place of the computed operand and the constant one, if that is one value, or one for each
     channel; None if it is another constant, or both are computed."""
     tensors = [importer.tensor(operator, place) for place in range(2)]
@@ -118,7 +120,9 @@ def _sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTenso
         return None
     constant = constants[0]
     channels = importer.result(operator)[1].channels
+    computed = tensors[tensors.index(constant) ^ 1]
     by_channel = constant.shape[-1:] == (channels,) and constant.size == channels
+    by_channel = by_channel and computed.shape[-1:] == (channels,)
     if not (by_channel or constant.size == 1):
         return None
     if not constant.quantised:
@@ -126,7 +130,14 @@ def _sides_of(importer: Operands, operator: Operator) -> tuple[int, NetworkTenso
     return tensors.index(constant) ^ 1, constant
 
 
-def _element_operand(importer: Operands, operator: Operator, place: int, result: Image) -> Image:
+def real_values(constant: NetworkTensor) -> NDArray[np.float32]:
+    """Real values of a constant, one after another."""
+    levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
+    real: NDArray[np.float32] = levels.astype(np.float32).reshape(-1) * constant.scale[0]
+    return real
+
+
+def element_operand(importer: Operands, operator: Operator, place: int, result: Image) -> Image:
     """An operand as an image of the result's shape: repeated or constant where it has to be."""
     tensor = importer.tensor(operator, place)
     if tensor.constant is not None:
@@ -182,7 +193,7 @@ def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
 
     def make(importer: Operands, operator: Operator) -> AnyOperation:
         tensor, image = importer.result(operator)
-        sides = _sides_of(importer, operator)
+        sides = sides_of(importer, operator)
         if sides is not None:
             place, constant = sides
             signs = (1, sign) if place == 0 else (sign, 1)
@@ -193,7 +204,7 @@ def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
             # What is subtracted has a factor less than 0, and weights of 1, as in public programs.
             bias = (signs[0] * signs[1] * steps).astype(np.int32)
             return _by_channel(importer, operator, place, np.float32(signs[0]) * factors, bias)
-        left, right = (_element_operand(importer, operator, place, image) for place in (0, 1))
+        left, right = (element_operand(importer, operator, place, image) for place in (0, 1))
         if sign < 0 and left is right:
             raise StaysError("a difference of a tensor and itself")
         if importer.tensor(operator, 1).constant is None:
@@ -212,13 +223,11 @@ def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
 def multiplication(importer: Operands, operator: Operator) -> AnyOperation:
     """MUL."""
     tensor, image = importer.result(operator)
-    sides = _sides_of(importer, operator)
+    sides = sides_of(importer, operator)
     if sides is not None:
         place, constant = sides
         source = importer.source(operator, place)
-        levels = np.asarray(constant.constant).astype(np.int64) - constant.zero_point[0]
-        real = levels.astype(np.float32).reshape(-1) * constant.scale[0]
-        factors = conversion_factor(source.scale, tensor, real)
+        factors = conversion_factor(source.scale, tensor, real_values(constant))
         return _by_channel(importer, operator, place, factors, np.zeros(1, np.int32))
     left, right = _factors(importer, operator, image)
     factor = conversion_factor(left.scale, tensor, np.atleast_1d(right.scale))
@@ -234,8 +243,8 @@ def _factors(importer: Operands, operator: Operator, result: Image) -> tuple[Ima
             continue
         single = importer.source(operator, place)
         if single.is_vector and single.channels == result.channels:
-            return _element_operand(importer, operator, 1 - place, result), single
-    left, right = (_element_operand(importer, operator, place, result) for place in (0, 1))
+            return element_operand(importer, operator, 1 - place, result), single
+    left, right = (element_operand(importer, operator, place, result) for place in (0, 1))
     return left, right
 
 
@@ -293,6 +302,31 @@ def softmax(importer: Operands, operator: Operator) -> AnyOperation:
     beta = float(operator.options.get("beta", 1.0))
     unit = DifferenceUnit.of(source.scale, source.zero_point, beta)
     return Softmax(operator.index, operator.name, image, source, unit.factor, unit.scale)
+
+
+def l2_normalization(importer: Operands, operator: Operator) -> AnyOperation:
+    """L2_NORMALIZATION of a vector."""
+    source = importer.source(operator)
+    tensor, image = importer.result(operator)
+    if not source.is_vector:
+        raise StaysError("a normalisation of several vectors")
+    if source.channels != source.pitch:
+        raise StaysError("a vector of another length than a multiple of four")
+    unit = root_unit(source.scale)
+    square = source.scale * source.scale
+    # A vector of no length has the root of the least length.
+    root = OutputStage(
+        np.atleast_1d(square),
+        np.zeros(1, np.int32),
+        square,
+        np.float32(np.inf),
+        0,
+        table_of("inverse root", float(np.float32(1) / unit)),
+        wide=True,
+    )
+    factor = conversion_factor(source.scale, tensor, np.atleast_1d(unit))
+    stage = stage_of(tensor, image, factor, activation=activation_of(operator))
+    return UnitVector(operator.index, operator.name, image, source, root, stage)
 
 
 def requantise(activation: str) -> Callable[[Operands, Operator], AnyOperation]:

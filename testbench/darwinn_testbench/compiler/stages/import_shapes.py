@@ -18,6 +18,7 @@ from darwinn_testbench.compiler.stages.operands import (
     activation_of,
     requantising,
     stage_of,
+    unchanged,
 )
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
@@ -28,6 +29,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Joined,
     OutputStage,
     Reach,
+    Repeated,
     Slice,
     Stacked,
     Taps,
@@ -213,6 +215,17 @@ def concatenation(importer: Operands, operator: Operator) -> AnyOperation:
     sources = tuple(importer.source(operator, place) for place in range(len(operator.inputs)))
     axis = int(operator.options.get("axis", 0)) % len(tensor.shape) - len(tensor.shape)
     stages = tuple(requantising(each, tensor, image, activation_of(operator)) for each in sources)
+    return _concatenated(operator, image, sources, stages, axis)
+
+
+def _concatenated(
+    operator: Operator,
+    image: Image,
+    sources: tuple[Image, ...],
+    stages: tuple[OutputStage, ...],
+    axis: int,
+) -> AnyOperation:
+    """Images one behind the other along an axis, of which -1 are channels."""
     common = operator.index, operator.name, image, sources, stages
     if axis != -1:
         return Stacked(*common, beside=axis == COLUMNS)
@@ -245,6 +258,88 @@ def pad(importer: Operands, operator: Operator) -> AnyOperation:
         padded = Channelwise(number, name, pixels, source, rows, columns, None, 0, stage)
         source = importer.first(padded)
     return Slice(number, name, image, source, -int(sides[3][0]), stage)
+
+
+def pack(importer: Operands, operator: Operator) -> AnyOperation:
+    """PACK: images one behind the other along a new axis."""
+    tensor, image = importer.result(operator)
+    rank = len(tensor.shape)
+    axis = int(operator.options.get("axis", 0)) % rank - rank
+    sides = [image.height, image.width, image.channels]
+    sides[axis] = 1
+    own = sides[0], sides[1], sides[2]
+    sources = tuple(
+        importer.as_shape(operator, importer.source(operator, place), own)
+        for place in range(len(operator.inputs))
+    )
+    _require_same(image, *sources)
+    return _concatenated(operator, image, sources, (unchanged(image),) * len(sources), axis)
+
+
+def unpack(importer: Operands, operator: Operator) -> list[AnyOperation]:
+    """UNPACK: parts of one element along an axis, which goes."""
+    source = importer.source(operator)
+    rank = len(importer.tensor(operator, 0).shape)
+    axis = int(operator.options.get("axis", 0)) % rank - rank
+    if axis < -SIDES:
+        raise StaysError("parts of images")
+    sides = [source.height, source.width, source.channels]
+    sides[axis] = 1
+    parts: list[AnyOperation] = []
+    for number, index in enumerate(operator.outputs):
+        firsts = [0] * SIDES
+        firsts[axis] = number
+        importer.seen_as(index, (sides[0], sides[1], sides[2]))
+        parts.append(_cut(importer, operator, source, index, firsts))
+    return parts
+
+
+def tile(importer: Operands, operator: Operator) -> AnyOperation:
+    """TILE: an image several times along its axes."""
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    times = importer.tensor(operator, 1).constant
+    if times is None:
+        raise StaysError("the numbers of copies are not constant")
+    _require_same(image, source)
+    ends = image.height, image.width, image.channels
+    own = source.height, source.width, source.channels
+    if all(mine in (1, its) for mine, its in zip(own, ends, strict=True)):
+        return Repeated(operator.index, operator.name, image, source)
+    for axis in range(-SIDES, 0):
+        count = ends[axis] // own[axis]
+        sides = (*ends[: axis % SIDES + 1], *own[axis % SIDES + 1 :])
+        last = sides == ends
+        if count > 1 or last:
+            made = image if last else importer.between(source, (sides[0], sides[1], sides[2]))
+            several = (source,) * count
+            operation = _concatenated(operator, made, several, (unchanged(image),) * count, axis)
+            if last:
+                return operation
+            source = importer.first(operation)
+    raise StaysError("copies of images")
+
+
+def space_to_depth(importer: Operands, operator: Operator) -> AnyOperation:
+    """SPACE_TO_DEPTH: each place of a block gives some of the channels."""
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    block = int(operator.options.get("block_size", 1))
+    _require_same(image, source)
+    parts = []
+    for row, column in np.ndindex(block, block):
+        made = importer.between(source, (image.height, image.width, source.channels))
+        rows, columns = (Reach(1, block, 1, -first) for first in (row, column))
+        common = operator.index, operator.name, made, source, rows, columns
+        parts.append(importer.first(Channelwise(*common, None, 0, unchanged(image))))
+    return _concatenated(operator, image, tuple(parts), (unchanged(image),) * len(parts), -1)
+
+
+def _require_same(image: Image, *sources: Image) -> None:
+    """Refuse to move bytes to another quantisation."""
+    for each in sources:
+        if (each.scale, each.zero_point) != (image.scale, image.zero_point):
+            raise StaysError("bytes that move to another quantisation")
 
 
 def view(importer: Operands, operator: Operator) -> None:

@@ -15,12 +15,14 @@ from darwinn_testbench.compiler.stages.import_elements import (
     added,
     addition,
     function_of,
+    l2_normalization,
     leaky_relu,
     multiplication,
     reduce_max,
     requantise,
     softmax,
 )
+from darwinn_testbench.compiler.stages.import_extremes import extreme, prelu
 from darwinn_testbench.compiler.stages.import_layers import (
     average_pool_2d,
     conv_2d,
@@ -31,14 +33,18 @@ from darwinn_testbench.compiler.stages.import_layers import (
 )
 from darwinn_testbench.compiler.stages.import_shapes import (
     concatenation,
+    pack,
     pad,
     resize_bilinear,
     resize_nearest,
     sliced,
+    space_to_depth,
     split,
     split_v,
     strided_slice,
+    tile,
     transpose,
+    unpack,
     view,
 )
 from darwinn_testbench.compiler.stages.operands import Made, Operands, StaysError
@@ -84,12 +90,17 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "EXPAND_DIMS": view,
     "FULLY_CONNECTED": fully_connected,
+    "L2_NORMALIZATION": l2_normalization,
     "LEAKY_RELU": leaky_relu,
     "LOGISTIC": function_of("sigmoid"),
+    "MAXIMUM": extreme(greatest=True),
     "MAX_POOL_2D": max_pool_2d,
     "MEAN": added(mean=True),
+    "MINIMUM": extreme(greatest=False),
     "MUL": multiplication,
+    "PACK": pack,
     "PAD": pad,
+    "PRELU": prelu,
     "QUANTIZE": requantise("NONE"),
     "REDUCE_MAX": reduce_max,
     "RELU": requantise("RELU"),
@@ -100,6 +111,7 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "RESIZE_NEAREST_NEIGHBOR": resize_nearest,
     "SLICE": sliced,
     "SOFTMAX": softmax,
+    "SPACE_TO_DEPTH": space_to_depth,
     "SPLIT": split,
     "SPLIT_V": split_v,
     "STRIDED_SLICE": strided_slice,
@@ -107,6 +119,8 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "SUM": added(mean=False),
     "TANH": function_of("tanh"),
     "SQUEEZE": view,
+    "TILE": tile,
     "TRANSPOSE": transpose,
     "TRANSPOSE_CONV": transpose_conv,
+    "UNPACK": unpack,
 }

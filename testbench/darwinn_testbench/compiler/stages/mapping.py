@@ -36,6 +36,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Stacked,
     Transposed,
     TransposedConvolution,
+    UnitVector,
     WeightedSum,
     sources_of,
 )
@@ -62,6 +63,7 @@ from darwinn_testbench.compiler.stages.shapes import (
 )
 from darwinn_testbench.compiler.stages.softmax import softmax_bytes, softmax_phases
 from darwinn_testbench.compiler.stages.storage import TILES, Storage
+from darwinn_testbench.compiler.stages.unit_vector import unit_vector_bytes, unit_vector_phases
 
 
 class TooLargeError(Exception):
@@ -145,6 +147,8 @@ def scratch_bytes(operation: AnyOperation, areas: Areas) -> int:
         return joined_bytes(operation)
     if isinstance(operation, Softmax):
         return softmax_bytes(operation)
+    if isinstance(operation, UnitVector):
+        return unit_vector_bytes()
     return depthwise_bytes(operation, areas) if isinstance(operation, Channelwise) else 0
 
 
@@ -160,6 +164,7 @@ _MAPPINGS = {
     Greatest: greatest_phases,
     Interpolated: interpolated_phases,
     Softmax: softmax_phases,
+    UnitVector: unit_vector_phases,
     TransposedConvolution: transposed_convolution_phases,
     Reshaped: reshape_phases,
     Transposed: transpose_phases,

@@ -149,6 +149,13 @@ class Operands:
         self._images[index] = image
         return image
 
+    def as_shape(self, operator: Operator, image: Image, sides: tuple[int, int, int]) -> Image:
+        """The bytes of an image as one of other sides."""
+        if (image.height, image.width, image.channels) == sides:
+            return image
+        made = self.between(image, sides)
+        return self.first(Reshaped(operator.index, operator.name, made, image))
+
     def first(self, operation: AnyOperation) -> Image:
         """The result of an operation that is needed before that of the operator."""
         self._ahead.append(operation)
@@ -212,6 +219,18 @@ def stage_of(
         low,
         high,
         image.zero_point,
+    )
+
+
+def unchanged(image: Image) -> OutputStage:
+    """The stage of bytes of an image that come out as they went in."""
+    zero_point = image.zero_point
+    return OutputStage(
+        np.ones(1, np.float32),
+        np.zeros(1, np.int32),
+        np.float32(-zero_point),
+        np.float32(BYTE_SPAN - zero_point),
+        zero_point,
     )
 
 

@@ -336,6 +336,19 @@ class Softmax(Operation):
     scale: np.float32
 
 
+@dataclass(frozen=True, eq=False)
+class UnitVector(Operation):
+    """A vector by its length.
+
+    ``root`` makes the reciprocal of the length, in 16 bits, of the sum of squares; ``stage`` the
+    result of a value times that.
+    """
+
+    source: Image
+    root: OutputStage
+    stage: OutputStage
+
+
 AnyOperation = (
     Convolution
     | Channelwise
@@ -348,6 +361,7 @@ AnyOperation = (
     | Greatest
     | Interpolated
     | Softmax
+    | UnitVector
     | TransposedConvolution
     | Reshaped
     | Transposed

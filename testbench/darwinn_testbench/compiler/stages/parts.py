@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from darwinn_sim.isa.builder import PROGRAM_BUNDLES
 
 from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
 from darwinn_testbench.compiler.stages.operations import Image, OutputStage, Reach
+from darwinn_testbench.compiler.stages.phases import Phase
 from darwinn_testbench.compiler.stages.rows import GROUP
 from darwinn_testbench.compiler.stages.storage import TILES, Storage
 
@@ -50,16 +54,49 @@ def emitting(sums: Sums, parts: dict[int, Part]) -> Callable[[Assembler], None]:
     return lambda program: compute(program, sums, parts)
 
 
-def emitting_all(
-    computations: Sequence[tuple[Sums, dict[int, Part]]],
-) -> Callable[[Assembler], None]:
-    """What writes several, one after another."""
+Computation = tuple[Sums, dict[int, Part]]
+"""What all tiles have in common, and what each of them computes."""
 
-    def emit(program: Assembler) -> None:
-        for sums, parts in computations:
+
+@dataclass(frozen=True)
+class Several:
+    """What writes several computations, one after another."""
+
+    computations: Sequence[Computation]
+
+    def __call__(self, program: Assembler) -> None:
+        """Write them."""
+        for sums, parts in self.computations:
             compute(program, sums, parts)
 
-    return emit
+
+def emitting_all(computations: Sequence[Computation]) -> Several:
+    """What writes several computations, one after another."""
+    return Several(computations)
+
+
+_FEW = 8
+"""Computations that have room in program memory in any case: 16 instructions each."""
+_MOST_BUNDLES = PROGRAM_BUNDLES // 4
+
+
+def short_enough(phase: Phase) -> Iterator[Phase]:
+    """A phase of several computations in parts for which program memory has room."""
+    several = phase.emit
+    if not isinstance(several, Several) or len(several.computations) <= _FEW:
+        yield phase
+        return
+    load, chosen, bundles = phase.load, list[Computation](), 0
+    for each in several.computations:
+        trial = Assembler()
+        empty = trial.bundles
+        compute(trial, *each)
+        bundles += trial.bundles - empty
+        if chosen and bundles > _MOST_BUNDLES:
+            yield replace(phase, emit=Several(chosen), load=load)
+            load, chosen, bundles = (), [], trial.bundles - empty
+        chosen.append(each)
+    yield replace(phase, emit=Several(chosen), load=load)
 
 
 def copying(stage: OutputStage, image: Image, groups: int, row: int) -> Sums:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from darwinn_formats.errors import Portable
 from darwinn_sim import chip
@@ -63,7 +64,7 @@ class Placement:
         parts: images that are spread over the tiles, by index.
         copies: images that every tile has as a whole, by index.
         flats: bytes of narrow memory in which inputs of several pixels arrive, by index.
-        scratch: the same for what an operation needs for itself, by number of the operator;
+        scratch: the same for what an operation needs for itself, by index of its result;
             ``scratch_sizes`` are its bytes.
         narrow_bytes: how much of narrow memory is in use.
         chains: what runs band by band.
@@ -89,10 +90,25 @@ class Placement:
 
 
 def needs_whole(operation: AnyOperation) -> bool:
-    """Whether an operation reads all pixels of its sources at once."""
+    """Whether an operation reads all pixels of its sources at once, and all their channels."""
+    if is_shared_out(operation):
+        return False
     if isinstance(operation, Reshaped | Transposed | Repeated | Stacked):
         return True
     return isinstance(operation, Windowed) and operation.result.is_vector
+
+
+_MOST_COPIED = chip.NARROW_BYTES // 2
+"""Bytes of an image that all tiles get as a whole, at most, where they can share its channels."""
+
+
+def is_shared_out(operation: AnyOperation) -> bool:
+    """Whether an operation reads all pixels of a large image, each tile those of some channels."""
+    if not isinstance(operation, Channelwise) or not operation.result.is_vector:
+        return False
+    plain = operation.weights is None and operation.stage.is_uniform
+    source = operation.source
+    return plain and not source.is_vector and source.pixels * source.pitch > _MOST_COPIED
 
 
 def place(
@@ -102,7 +118,7 @@ def place(
 
     Args:
         graph: the graph.
-        scratch: bytes that operators need for themselves.
+        scratch: bytes that operations need for themselves, by index of their result.
         chains: what is to run band by band.
 
     Raises:
@@ -193,7 +209,7 @@ def _padding(graph: IntegerGraph) -> dict[int, int]:
 
 def _reaches_beyond(operation: AnyOperation) -> bool:
     """Whether an operation reads what is outside of its source."""
-    if not isinstance(operation, Windowed) or needs_whole(operation):
+    if not isinstance(operation, Windowed) or operation.result.is_vector:
         return False
     source, result = operation.source, operation.result
     ends = (
@@ -221,14 +237,14 @@ def _in_bands(
 
 
 def _unite(graph: IntegerGraph, spreads: dict[int, Axes]) -> None:
-    """Give both operands of an addition the same windows: they are read by the same loops."""
+    """Give both operands of an addition the same windows: then one instruction reads all rows."""
     sums = [each for each in graph.operations if isinstance(each, WeightedSum)]
     changed = True
     while changed:
         changed = False
         for operation in sums:
             left, right = (each.index for each in operation.sources)
-            if left not in spreads or spreads[left] == spreads[right]:
+            if not spreads.keys() >= {left, right} or spreads[left] == spreads[right]:
                 continue
             merged = tuple(
                 a.widened([b.window]) for a, b in zip(spreads[left], spreads[right], strict=True)
@@ -269,6 +285,10 @@ _ORDERS: Sequence[Callable[[_Request], tuple[int, ...]]] = (
 """Orders in which places are given: large ones first, those that last long first, and so on."""
 
 
+_TRIES = 8
+"""How often each order is tried."""
+
+
 class _Requests:
     """Places that are asked for, each from a step to another, both included."""
 
@@ -284,31 +304,44 @@ class _Requests:
     def pressure(self) -> list[int]:
         """Bytes that are asked for at each step together."""
         end = max((each.death for each in self._asked.values()), default=0)
-        return [
-            sum(each.size for each in self._asked.values() if each.birth <= step <= each.death)
-            for step in range(end + 1)
-        ]
+        changes = [0] * (end + 2)
+        for each in self._asked.values():
+            changes[each.birth] += each.size
+            changes[each.death + 1] -= each.size
+        return list(accumulate(changes[:-1]))
 
     def solve(self) -> dict[_Key, int]:
         """The first byte of each place: each as low as it can be, in one of several orders.
 
+        What finds no place in an order comes first in the next one.
+
         Raises:
             DoesNotFitError: none of them leads to places for all.
         """
-        failed: list[int] = []
+        failed: list[_Key] = []
         for order in _ORDERS:
             keys = sorted(self._asked, key=lambda key: order(self._asked[key]))
-            placed: dict[_Key, int] = {}
-            for key in keys:
-                request = self._asked[key]
-                base = self._lowest(request, placed)
-                if base + request.size > chip.NARROW_BYTES:
-                    failed.append(max(request.birth - 1, 0))
-                    break
-                placed[key] = base
-            else:
-                return placed
-        raise DoesNotFitError(failed[0], "activations exceed the memory of the tiles")
+            for _ in range(_TRIES):
+                placed, without = self._placed(keys)
+                if without is None:
+                    return placed
+                failed.append(without)
+                keys.remove(without)
+                keys.insert(0, without)
+        first = self._asked[failed[0]]
+        reason = "activations exceed the memory of the tiles"
+        raise DoesNotFitError(max(first.birth - 1, 0), reason)
+
+    def _placed(self, keys: Sequence[_Key]) -> tuple[dict[_Key, int], _Key | None]:
+        """Places in an order, up to the first key that finds none."""
+        placed: dict[_Key, int] = {}
+        for key in keys:
+            request = self._asked[key]
+            base = self._lowest(request, placed)
+            if base + request.size > chip.NARROW_BYTES:
+                return placed, key
+            placed[key] = base
+        return placed, None
 
     def used(self, bases: Mapping[_Key, int]) -> int:
         """Bytes up to the last place in use."""
@@ -370,9 +403,9 @@ def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain
         if port.image.index in parts:
             size = flat_bytes(parts[port.image.index])
             requests.ask(("flat", port.image.index), size, 0, 0)
-    steps = {each.number: k + 1 for k, each in enumerate(graph.operations)}
-    for number, size in scratch.items():
-        requests.ask(("scratch", number), size, steps[number], steps[number])
+    steps = {each.result.index: k + 1 for k, each in enumerate(graph.operations)}
+    for index, size in scratch.items():
+        requests.ask(("scratch", index), size, steps[index], steps[index])
     return _Asked(requests, parts, copies, bands)
 
 

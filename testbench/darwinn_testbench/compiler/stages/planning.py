@@ -19,7 +19,13 @@ from darwinn_testbench.compiler.stages.mapping import (
     scratch_bytes,
     spread_phases,
 )
-from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph
+from darwinn_testbench.compiler.stages.operations import (
+    AnyOperation,
+    IntegerGraph,
+    Port,
+    sources_of,
+)
+from darwinn_testbench.compiler.stages.parts import short_enough
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
 from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement, place
 
@@ -91,20 +97,26 @@ class Planned:
 
 def plan(graph: IntegerGraph, areas: Areas) -> Planned:
     """Place a graph and find its phases."""
-    needs = {each.number: scratch_bytes(each, areas) for each in graph.operations}
-    scratch = {number: size for number, size in needs.items() if size}
+    needs = {each.result.index: scratch_bytes(each, areas) for each in graph.operations}
+    scratch = {index: size for index, size in needs.items() if size}
     try:
         placement = place(graph, scratch, chains_of(graph, scratch))
     except DoesNotFitError as reason:
         raise StaysHere(graph.operations[reason.operation].number, str(reason)) from None
-    phases = [phase for port in graph.inputs for phase in input_phases(port, placement, areas)]
-    for port in graph.inputs:
-        phases += spread_phases(NO_OPERATION, port.image.index, placement, areas)
+    phases: list[Phase] = []
+    try:
+        for port in graph.inputs:
+            phases += input_phases(port, placement, areas)
+        for port in graph.inputs:
+            phases += spread_phases(NO_OPERATION, port.image.index, placement, areas)
+    except (TooLargeError, ValueError) as reason:
+        raise StaysHere(_first_reader(graph, port), str(reason)) from None
     resident: Counter[int] = Counter()
     for operation, view, after in _in_order(graph, placement):
         before = len(areas.residents)
         try:
-            phases += phases_of(operation, view, areas)
+            for phase in phases_of(operation, view, areas):
+                phases += short_enough(phase)
             if after is not None:
                 index = operation.result.index
                 phases += spread_phases(operation.number, index, after, areas)
@@ -114,6 +126,16 @@ def plan(graph: IntegerGraph, areas: Areas) -> Planned:
         resident[operation.number] += sum(piece.rows.size for _, piece in stayed)
     phases += [output_phase(port, placement) for port in graph.outputs]
     return Planned(areas, placement, phases, resident)
+
+
+def _first_reader(graph: IntegerGraph, port: Port) -> int:
+    """The number of the first operator that reads an input."""
+    readers = (
+        each.number
+        for each in graph.operations
+        if port.image.index in {image.index for image in sources_of(each)}
+    )
+    return next(readers)
 
 
 def _in_order(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from darwinn_sim import chip
@@ -22,7 +23,8 @@ from darwinn_testbench.compiler.stages.operations import (
 )
 from darwinn_testbench.compiler.stages.parts import emitting, emitting_all, parts_of
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
-from darwinn_testbench.compiler.stages.placement import Placement, needs_whole
+from darwinn_testbench.compiler.stages.placement import Placement, is_shared_out, needs_whole
+from darwinn_testbench.compiler.stages.ring import Share, gather
 from darwinn_testbench.compiler.stages.rows import (
     GROUP,
     group_rows,
@@ -36,6 +38,8 @@ def channelwise_phases(
     operation: Channelwise, placement: Placement, areas: Areas
 ) -> Iterator[Phase]:
     """The phases of an operation of each channel alone."""
+    if is_shared_out(operation):
+        return _shared_reduction(operation, placement, areas)
     if operation.weights is None and operation.stage.is_uniform:
         if needs_whole(operation) and not _is_copy(operation):
             return _reduction(operation, placement, areas)
@@ -134,27 +138,37 @@ def _ones(operation: Channelwise, groups: int, row: int) -> Sums:
 def _reduction(operation: Channelwise, placement: Placement, areas: Areas) -> Iterator[Phase]:
     """One pixel of a whole image: each tile takes a share of the channels."""
     source = placement.copies[operation.source.index]
+    pitch = source.image.pitch
+
+    def start(first: int) -> int:
+        (top, _), (left, _) = met_by_one(operation)
+        return source.base + top * source.row_pitch + left * pitch + first * GROUP
+
+    yield from _reduced(operation, placement, areas, start, (pitch, source.row_pitch))
+
+
+def _reduced(
+    operation: Channelwise,
+    placement: Placement,
+    areas: Areas,
+    start: Callable[[int], int],
+    steps: tuple[int, int],
+) -> Iterator[Phase]:
+    """The sums of each tile's channels, and the results to all tiles.
+
+    ``start`` says where the window begins of groups of channels from a certain one on; ``steps``
+    are bytes from pixel to pixel and from row to row.
+    """
     result = placement.copies[operation.result.index]
-    groups = result.image.pitch // GROUP
-    share = -(-groups // chip.TILES)
-    (top, _), (left, _) = met_by_one(operation)
-    start = source.base + top * source.row_pitch + left * source.image.pitch
     row, _ = areas.take(1)
     by_size: dict[int, dict[int, Part]] = {}
-    for tile in TILES:
-        first = tile * share
-        count = min(share, groups - first)
-        if count <= 0:
-            continue
+    for tile, (first, count) in enumerate(shares_of(operation)):
         by_size.setdefault(count, {})[tile] = Part(
-            start + first * GROUP,
+            start(first),
             result.base + first * GROUP,
             1,
             1,
-            [
-                (operation.columns.kernel, source.image.pitch),
-                (operation.rows.kernel, source.row_pitch),
-            ],
+            [(operation.columns.kernel, steps[0]), (operation.rows.kernel, steps[1])],
             (0, 0),
             (0, 0),
         )
@@ -166,8 +180,59 @@ def _reduction(operation: Channelwise, placement: Placement, areas: Areas) -> It
         [Piece(ALL_TILES, row, identity())],
     )
     sizes = {tile: count * GROUP for count, parts in by_size.items() for tile in parts}
-    starts = {tile: result.base + tile * share * GROUP for tile in sizes}
+    starts = {tile: part.result for parts in by_size.values() for tile, part in parts.items()}
     yield tell(operation.number, starts, sizes, areas)
+
+
+def shares_of(operation: Channelwise) -> list[tuple[int, int]]:
+    """The groups of channels of each tile that has some: the first one, and how many."""
+    groups = operation.result.pitch // GROUP
+    share = -(-groups // chip.TILES)
+    return [(first, min(share, groups - first)) for first in range(0, groups, share)]
+
+
+def _shared_reduction(
+    operation: Channelwise, placement: Placement, areas: Areas
+) -> Iterator[Phase]:
+    """The same of an image too large for all tiles: each gets its own channels of all pixels."""
+    source = placement.of(operation.source)
+    scratch = placement.scratch[operation.result.index]
+    width = source.image.width
+    pixel, line = source.image.pitch // WORD_BYTES, source.row_pitch // WORD_BYTES
+    shared = shares_of(operation)
+    share = shared[0][1]
+    for target, (first, count) in enumerate(shared):
+        shares = []
+        for tile in TILES:
+            (top, end), (left, right) = source.own(tile)
+            if not source.own_pixels(tile):
+                continue
+            shares.append(
+                Share(
+                    tile,
+                    source.word(tile, top, left) + first,
+                    [(count, 1), (right - left, pixel), (end - top, line)],
+                    scratch // WORD_BYTES + (top * width + left) * share,
+                    [(count, 1), (right - left, share), (end - top, width * share)],
+                )
+            )
+        row, alone = areas.reuse(sum(each.rows for each in shares))
+        yield Phase(
+            operation.number,
+            "channels to their tiles",
+            partial(gather, shares=shares, first_row=row, targets=1 << target),
+            uses_ring=True,
+            alone=alone,
+        )
+    (top, _), (left, _) = met_by_one(operation)
+    begin = scratch + (top * width + left) * share * GROUP
+    steps = share * GROUP, width * share * GROUP
+    yield from _reduced(operation, placement, areas, lambda _: begin, steps)
+
+
+def shared_bytes(operation: Channelwise) -> int:
+    """Bytes of narrow memory for a tile's channels of all pixels."""
+    return operation.source.pixels * shares_of(operation)[0][1] * GROUP
 
 
 def _groups_at_once(taps: int, areas: Areas) -> int:
@@ -194,7 +259,7 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
     each, at_once = taps + HEAD_ROWS, _groups_at_once(taps, areas)
     if not at_once:
         raise ValueError(f"a window of {taps} elements")
-    scratch = placement.scratch[operation.number] // WORD_BYTES
+    scratch = placement.scratch[operation.result.index] // WORD_BYTES
     for first in range(0, len(blocks), at_once):
         chunk = blocks[first : first + at_once]
         rows = packed(chunk)
@@ -292,7 +357,10 @@ def _unpacking(
 
 
 def depthwise_bytes(operation: Channelwise, areas: Areas) -> int:
-    """Bytes of narrow memory that a channelwise operation needs to unpack its parameters."""
+    """Bytes of narrow memory that a channelwise operation needs: to unpack its parameters, or for
+    channels of a large image."""
+    if is_shared_out(operation):
+        return shared_bytes(operation)
     if operation.weights is None:
         return 0
     taps = operation.rows.kernel * operation.columns.kernel

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 from darwinn_sim.chip import WORD_BYTES
 
 from darwinn_testbench.compiler.assembler import Assembler, walk
 from darwinn_testbench.compiler.program import ALL_TILES, tile_set
 from darwinn_testbench.compiler.stages.compute import Part, Sums
+from darwinn_testbench.compiler.stages.operands import unchanged
 from darwinn_testbench.compiler.stages.operations import (
     OutputStage,
     Product,
     WeightedSum,
 )
-from darwinn_testbench.compiler.stages.parts import emitting
+from darwinn_testbench.compiler.stages.parts import emitting, emitting_all
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.rows import (
@@ -56,29 +56,40 @@ def weighted_sum_phases(
     rows = one_hot(operation.weights, zero_point)
     row, _ = areas.take(len(rows))
     sums = with_wide_weights(operation.stage, result, row, len(rows), zero_point)
-    parts = {}
-    for tile in TILES:
-        if not result.own_pixels(tile):
-            continue
-        (top, _), (first, _) = result.own(tile)
-        height, width = result.computed(tile)
-        start = left.address(tile, top, first)
-        distance = right.address(tile, top, first) - start
-        parts[tile] = Part(
-            start,
-            result.address(tile, top, first),
-            height,
-            width,
-            [(2, 2), (2, distance)],
-            (left.image.pitch, left.row_pitch),
-            (result.image.pitch, result.row_pitch),
-        )
     yield Phase(
         operation.number,
         "sum",
-        emitting(sums, parts),
+        emitting_all([(sums, parts) for parts in _parts_of_sum(left, right, result)]),
         [Piece(ALL_TILES, row, rows)],
     )
+
+
+def _parts_of_sum(left: Storage, right: Storage, result: Storage) -> Iterator[dict[int, Part]]:
+    """What each tile computes of a sum: all rows at once, where both operands have the same pitch.
+
+    One loop goes from operand to operand, so elsewhere each row has an instruction of its own.
+    """
+    alike = left.row_pitch == right.row_pitch
+    steps = max(1 if alike else result.computed(tile)[0] for tile in TILES)
+    for step in range(steps):
+        parts = {}
+        for tile in TILES:
+            height, width = result.computed(tile)
+            if not result.own_pixels(tile) or step >= height:
+                continue
+            (top, _), (first, _) = result.own(tile)
+            start = left.address(tile, top + step, first)
+            distance = right.address(tile, top + step, first) - start
+            parts[tile] = Part(
+                start,
+                result.address(tile, top + step, first),
+                height if alike else 1,
+                width,
+                [(2, 2), (2, distance)],
+                (left.image.pitch, left.row_pitch),
+                (result.image.pitch, result.row_pitch),
+            )
+        yield parts
 
 
 _PRODUCT_BYTES = 1 << 13
@@ -105,7 +116,7 @@ def product_phases(operation: Product, placement: Placement, areas: Areas) -> It
     rows_at_once = rows if once or groups_at_once * pixels <= limit else limit // columns
     if not rows_at_once:
         raise ValueError("a row of an image is too long for a product")
-    scratch = placement.scratch[operation.number]
+    scratch = placement.scratch[operation.result.index]
     for group in range(0, groups, groups_at_once):
         count = min(groups_at_once, groups - group)
         for top in range(0, rows, rows_at_once):
@@ -123,7 +134,7 @@ def product_phases(operation: Product, placement: Placement, areas: Areas) -> It
 
 
 def _scratch_rows(operation: Product, placement: Placement) -> int:
-    return placement.scratch_sizes[operation.number] // _DIAGONAL
+    return placement.scratch_sizes[operation.result.index] // _DIAGONAL
 
 
 def _product_part(
@@ -141,13 +152,7 @@ def _product_part(
     left, right, result = storages
     group, count = channels
     zero = right.image.zero_point
-    copy = OutputStage(
-        np.ones(1, np.float32),
-        np.zeros(1, np.int32),
-        np.float32(-zero),
-        np.float32(255 - zero),
-        zero,
-    )
+    copy = unchanged(right.image)
     weights, products = {}, {}
     small: dict[int, list[int]] = {}
     for tile in TILES:

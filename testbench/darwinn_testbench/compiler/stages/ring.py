@@ -84,12 +84,15 @@ def send(program: Assembler, share: Share, targets: int) -> None:
     )
 
 
-def gather(program: Assembler, shares: Sequence[Share], first_row: int) -> None:
-    """Bring all shares to all tiles, by rows of wide memory from ``first_row`` on."""
+def gather(
+    program: Assembler, shares: Sequence[Share], first_row: int, targets: int = ALL_TILES
+) -> None:
+    """Bring all shares to the tiles in the set ``targets``, by rows of wide memory from
+    ``first_row`` on."""
     total = sum(share.rows for share in shares)
     program.tile(
         "RingConsumerA",
-        ALL_TILES,
+        targets,
         walk("RingConsumerA", "wide_write", first_row, [(total, 1)]),
         signal(),
     )
@@ -97,7 +100,7 @@ def gather(program: Assembler, shares: Sequence[Share], first_row: int) -> None:
     for share in shares:
         program.tile(
             "WideToNarrow",
-            ALL_TILES,
+            targets,
             walk("WideToNarrow", "wide_read", first_row + arrived, [(share.rows, 1)]),
             walk("WideToNarrow", "narrow_write", share.write, share.write_loops),
             wait(
@@ -109,4 +112,4 @@ def gather(program: Assembler, shares: Sequence[Share], first_row: int) -> None:
         arrived += share.rows
     pack(program, shares)
     for share in shares:
-        send(program, share, ALL_TILES)
+        send(program, share, targets)

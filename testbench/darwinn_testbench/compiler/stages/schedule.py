@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from darwinn_formats.darwinn import Description
+from darwinn_formats.errors import Portable
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import PROGRAM_BUNDLES
 from darwinn_sim.isa.codes import (
@@ -37,6 +38,16 @@ from darwinn_testbench.compiler.stages.phases import Phase, Piece
 _CHUNK_BUNDLES = PROGRAM_BUNDLES * 3 // 4
 """A phase begins a new chunk when the one before has more bundles: no phase has as many as are
 left."""
+_MOST_BUNDLES = PROGRAM_BUNDLES - 256
+"""Bundles of a chunk, without those that end it."""
+
+
+class TooLongError(Portable):
+    """A phase of ``operation`` has more instructions than program memory has room for."""
+
+    def __init__(self, operation: int) -> None:
+        super().__init__("a step of more instructions than program memory holds")
+        self.operation = operation
 
 
 class Parameters:
@@ -162,6 +173,9 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
 
     The host sends inputs before it is asked for parameters: until the last input is there, none
     come from the host.
+
+    Raises:
+        TooLongError: a phase does not fit program memory.
     """
     parameters = Parameters(program, phases, cache)
     last_input = max((k for k, phase in enumerate(phases) if phase.receives), default=-1)
@@ -193,6 +207,8 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
             done = first
         phase.emit(program)
         barrier(program)
+        if program.bundles > _MOST_BUNDLES:
+            raise TooLongError(phase.operation)
 
 
 def _first_behind_edges(phases: Sequence[Phase], number: int) -> int:

@@ -6,7 +6,8 @@ All tiles have the sources as a whole, so each finds there what it needs, and co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +28,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Stacked,
     Transposed,
 )
-from darwinn_testbench.compiler.stages.parts import emitting_all
+from darwinn_testbench.compiler.stages.parts import Computation, emitting_all
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.ring import ALL_LOOPS
@@ -37,8 +38,6 @@ from darwinn_testbench.compiler.stages.writer import merged, write
 
 _MOST = 64
 """Computations for a tile, at most."""
-
-_Computation = tuple[Sums, dict[int, Part]]
 
 
 def _sums(
@@ -85,7 +84,8 @@ class _Run:
     """Pixels of a result, from ``first`` on, and the bytes of the source that they come from.
 
     There are ``columns`` of them ``step`` bytes apart, and that ``rows`` times, ``row_step`` bytes
-    apart. A ``last`` one has its last channels at the end of the source.
+    apart. The last word of a single one would end ``beyond`` bytes behind the source, if any. Rows
+    of the result are ``write_step`` bytes apart; by default they follow one another.
     """
 
     first: int
@@ -94,7 +94,8 @@ class _Run:
     address: int
     step: int
     row_step: int = 0
-    last: bool = False
+    beyond: int = 0
+    write_step: int | None = None
 
 
 def _regrouped(operation: Reshaped, placement: Placement, areas: Areas) -> Iterator[Phase]:
@@ -102,38 +103,40 @@ def _regrouped(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
     source, result = operation.source, operation.result
     copy, target = placement.copies[source.index], placement.of(result)
     over = -result.channels % GROUP
-    weights = np.concatenate([identity(), _shifted(over)])
+    shifted = [_shifted(beyond, GROUP - over) for beyond in range(1, over + 1)]
+    weights = np.concatenate([identity(), *shifted])
     row, _ = areas.take(len(weights))
     whole = result.channels // GROUP
-    by_kind: dict[tuple[bool, int], dict[int, Part]] = {}
+    by_kind: dict[tuple[int, int], dict[int, Part]] = {}
     for tile in TILES:
-        counts = {False: 0, True: 0}
-        for place, run in _tile_runs(source, target, tile):
+        counts: Counter[int] = Counter()
+        for place, run in _united(_tile_runs(source, target, tile)):
             part = _part(run, copy.base, place, target)
-            by_kind.setdefault((run.last, counts[run.last]), {})[tile] = part
-            counts[run.last] += 1
-        if max(counts.values()) > _MOST:
+            by_kind.setdefault((run.beyond, counts[run.beyond]), {})[tile] = part
+            counts[run.beyond] += 1
+        if max(counts.values(), default=0) > _MOST:
             raise ValueError("a shape of too many rows")
-    found: list[_Computation] = []
-    for (last, _), parts in by_kind.items():
-        if not last:
+    found: list[Computation] = []
+    for (beyond, _), parts in by_kind.items():
+        if not beyond:
             found.append((_sums(AS_IS, row, groups=result.pitch // GROUP), parts))
             continue
         if whole:
             found.append((_sums(AS_IS, row, groups=whole), parts))
         # The last word would end behind the source: it is read from where it ends with it.
         moved = {
-            tile: _moved(part, whole * GROUP - over, whole * GROUP) for tile, part in parts.items()
+            tile: _moved(part, whole * GROUP - beyond, whole * GROUP)
+            for tile, part in parts.items()
         }
-        found.append((_sums(AS_IS, row + 1, lanes=GROUP - over), moved))
+        found.append((_sums(AS_IS, row + beyond, lanes=GROUP - over), moved))
     yield Phase(operation.number, "shape", emitting_all(found), [Piece(ALL_TILES, row, weights)])
 
 
-def _shifted(over: int) -> Rows:
-    """One row that takes bytes from ``over`` on."""
+def _shifted(first: int, count: int) -> Rows:
+    """One row that takes ``count`` bytes from ``first`` on."""
     row = np.zeros((1, UNIT_BYTES), np.uint8)
-    lanes = np.arange(GROUP - over)
-    row.reshape(-1, WORD_BYTES)[lanes, lanes + over] = 1
+    lanes = np.arange(count)
+    row.reshape(-1, WORD_BYTES)[lanes, lanes + first] = 1
     return row
 
 
@@ -156,6 +159,35 @@ def _tile_runs(source: Image, target: Storage, tile: int) -> Iterator[tuple[int,
             yield address + (run.first - first) * _pixel_step(target), run
 
 
+def _united(runs: Iterable[tuple[int, _Run]]) -> Iterator[tuple[int, _Run]]:
+    """The same with rows that lie at equal distances, in the source and in the result, as one."""
+    first: tuple[int, _Run] | None = None
+    for place, run in runs:
+        if first is None:
+            first = place, run
+            continue
+        start, known = first
+        steps = run.address - known.address, place - start
+        alike = (known.columns, known.step, 1, 0) == (run.columns, run.step, run.rows, run.beyond)
+        single = known.rows == 1 and not known.beyond
+        further = known.rows > 1 and known.write_step is not None
+        if alike and single:
+            united = replace(known, rows=2, row_step=steps[0], write_step=steps[1])
+            first = start, united
+        elif alike and further and steps == (known.rows * known.row_step, _written(known)):
+            first = start, replace(known, rows=known.rows + 1)
+        else:
+            yield first
+            first = place, run
+    if first is not None:
+        yield first
+
+
+def _written(run: _Run) -> int:
+    """Bytes from the first row of a run to the one behind its last row."""
+    return run.rows * (run.write_step or 0)
+
+
 def _pixel_step(target: Storage) -> int:
     """Bytes from a pixel to the next one in the order of rows."""
     return target.row_pitch if target.image.width == 1 else target.image.pitch
@@ -163,22 +195,22 @@ def _pixel_step(target: Storage) -> int:
 
 def _runs(source: Image, image: Image, pixels: Interval) -> Iterator[_Run]:
     """Some pixels of a result, as runs at equal distances in the source."""
-    first, end = pixels
-    size = image.channels
-    total = image.pixels
-    if size % GROUP and end == total:
-        # By itself, since a word of it would end behind the source.
-        end -= 1
-    if _is_dense(source):
-        if end > first:
-            yield _Run(first, end - first, 1, first * size, size)
-    else:
-        yield from _runs_of_pixels(source, size, (first, end))
-    if end < pixels[1]:
-        per_pixel = 1 if _is_dense(source) else source.channels // size
-        pixel, part = divmod(end, per_pixel)
-        address = end * size if _is_dense(source) else pixel * source.pitch + part * size
-        yield _Run(end, 1, 1, address, 0, last=True)
+    size, (first, end) = image.channels, pixels
+    over = -size % GROUP
+    # The words of the last ones would end behind the source: each is a run by itself.
+    begin = min(max(image.pixels - -(-over // size), first), end)
+    if not _is_dense(source):
+        yield from _runs_of_pixels(source, size, (first, begin))
+    elif begin > first:
+        yield _Run(first, begin - first, 1, first * size, size)
+    for last in range(begin, end):
+        if _is_dense(source):
+            address = last * size
+            beyond = address + size + over - image.pixels * size
+        else:
+            pixel, part = divmod(last, source.channels // size)
+            address, beyond = pixel * source.pitch + part * size, over
+        yield _Run(last, 1, 1, address, 0, beyond=beyond)
 
 
 def _runs_of_pixels(source: Image, size: int, pixels: Interval) -> Iterator[_Run]:
@@ -203,7 +235,7 @@ def _part(run: _Run, base: int, place: int, target: Storage) -> Part:
         run.columns,
         [],
         (run.step, run.row_step),
-        (step, run.columns * step),
+        (step, run.columns * step if run.write_step is None else run.write_step),
     )
 
 
@@ -231,7 +263,7 @@ def _flattened(operation: Reshaped, placement: Placement, areas: Areas) -> Itera
     elements = source.pixels * channels
     whole = elements // GROUP
     rows: list[Rows] = []
-    found: list[_Computation] = []
+    found: list[Computation] = []
     row, _ = areas.take((period + 1) * GROUP)
     words = [(word, -(-(whole - word) // period), GROUP) for word in range(min(period, whole))]
     if elements % GROUP:
@@ -295,7 +327,7 @@ def transpose_phases(operation: Transposed, placement: Placement, areas: Areas) 
     sizes = image.height, image.width, image.channels
     kept = operation.order[2] == _CHANNELS
     weights: list[Rows] = []
-    found: list[_Computation] = []
+    found: list[Computation] = []
     row, _ = areas.take(GROUP * GROUP)
     if kept:
         weights.append(identity())
@@ -324,7 +356,7 @@ def _of_four_pixels(
     spans: Sequence[Interval],
     lane: int,
     row: int,
-) -> Iterator[_Computation]:
+) -> Iterator[Computation]:
     """Words of a byte of each of four pixels, that is byte ``lane`` of what is read there.
 
     ``steps`` are bytes of the source from row to row, column to column and channel to channel of
@@ -456,7 +488,7 @@ def stack_phases(operation: Stacked, placement: Placement, areas: Areas) -> Iter
     """Each part copied to its rows or columns, with its own output stage."""
     target = placement.of(operation.result)
     row, _ = areas.take(1)
-    found: list[_Computation] = []
+    found: list[Computation] = []
     offset = 0
     for image, stage in zip(operation.sources, operation.stages, strict=True):
         copy = placement.copies[image.index]

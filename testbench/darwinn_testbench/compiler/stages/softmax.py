@@ -15,15 +15,15 @@ import numpy as np
 from darwinn_reference.tflite.softmax import EXPONENTIAL_UNIT, SHARE_FACTOR, SQUARE_LIMIT
 from darwinn_sim.chip import WORD_BYTES
 
-from darwinn_testbench.compiler.assembler import Assembler, Loops, walk
+from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.program import ALL_TILES
-from darwinn_testbench.compiler.stages.compute import Part, Sums, compute
+from darwinn_testbench.compiler.stages.compute import Sums
 from darwinn_testbench.compiler.stages.operations import FunctionTable, OutputStage, Softmax
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP, Rows
-from darwinn_testbench.compiler.stages.storage import TILES
 from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
+from darwinn_testbench.compiler.stages.vectors import on_all_tiles, pack_rows
 
 _HIGHEST = 255
 _SIZE = 2
@@ -105,7 +105,7 @@ def softmax_bytes(operation: Softmax) -> int:
 
 def softmax_phases(operation: Softmax, placement: Placement, areas: Areas) -> Iterator[Phase]:
     """The phases of a softmax."""
-    places = _places(operation.source.pitch // GROUP, placement.scratch[operation.number])
+    places = _places(operation.source.pitch // GROUP, placement.scratch[operation.result.index])
     rows = -(-places.groups // GROUP)
     row, alone = areas.take(_ROWS + max(rows, GROUP))
     steps = _Steps(
@@ -181,11 +181,13 @@ class _Steps:
         """Four words become a row: four lanes with four bytes each to compare."""
         full, tail = self._full_rows, self.source
         if full:
-            self._pack(program, self.source, [(GROUP, 1), (full, GROUP)], self.free, full)
+            pack_rows(
+                program, self.source, [(GROUP, 1), (full, GROUP)], self.free, full, turned=True
+            )
         if self._tail_words:
             cut = self._last < GROUP
             tail = self.places.tail if cut else self.source + full * GROUP * GROUP
-            self._pack(program, tail, [(self._tail_words, 1)], self.free + full, 1)
+            pack_rows(program, tail, [(self._tail_words, 1)], self.free + full, 1, turned=True)
 
     def maxima(self, program: Assembler) -> None:
         """The greatest of every fourth channel."""
@@ -193,7 +195,7 @@ class _Steps:
 
     def row_of_four(self, program: Assembler) -> None:
         """All four of them in each of four lanes."""
-        self._pack(program, self.places.greatest, [(GROUP, 0)], self.free, 1, turned=False)
+        pack_rows(program, self.places.greatest, [(GROUP, 0)], self.free, 1)
 
     def maximum(self, program: Assembler) -> None:
         """The greatest of them, in four bytes."""
@@ -255,7 +257,7 @@ class _Steps:
 
     def row_of_root(self, program: Assembler) -> None:
         """The root in each of four lanes."""
-        self._pack(program, self.places.root, [(GROUP, 0)], self.free, 1, turned=False)
+        pack_rows(program, self.places.root, [(GROUP, 0)], self.free, 1)
 
     def multiply(self, program: Assembler) -> None:
         """The square of the root, in 1 / 32768."""
@@ -286,7 +288,7 @@ class _Steps:
     def rows_of_square(self, program: Assembler) -> None:
         """A row for each of four channels: the square in its lane."""
         loops = [(GROUP, 1), (GROUP, GROUP)]
-        self._pack(program, self.places.spread, loops, self.free, GROUP, turned=False)
+        pack_rows(program, self.places.spread, loops, self.free, GROUP)
 
     def shares(self, program: Assembler) -> None:
         """Each exponential times the square: 256 times the share."""
@@ -305,30 +307,10 @@ class _Steps:
 
     # --- instructions ---------------------------------------------------------------------------
 
-    def _pack(
-        self,
-        program: Assembler,
-        source: int,
-        loops: Loops,
-        row: int,
-        rows: int,
-        *,
-        turned: bool = True,
-    ) -> None:
-        """Words of narrow memory become rows; ``turned``, each four of them by columns."""
-        program.tile(
-            "NarrowToWide",
-            ALL_TILES,
-            walk("NarrowToWide", "narrow_read", source // WORD_BYTES, loops),
-            walk("NarrowToWide", "wide_write", row, [(rows, 1)]),
-            row_loop=1,
-            transpose=int(turned),
-        )
-
     def _greatest(self, program: Assembler, rows: int, target: int) -> None:
         stage = AS_IS
         sums = Sums(stage, 0, 0, rows, 1, GROUP, GROUP, 0, self.free, 0, [(rows, 1)], maximum=True)
-        self._on_all_tiles(program, sums, self.source, target, [])
+        on_all_tiles(program, sums, self.source, target, [])
 
     def _compute(
         self,
@@ -370,14 +352,7 @@ class _Steps:
             wide_weights=wide_weights,
             wide_values=wide_values,
         )
-        self._on_all_tiles(program, sums, source, target, read)
-
-    @staticmethod
-    def _on_all_tiles(
-        program: Assembler, sums: Sums, source: int, target: int, read: Loops
-    ) -> None:
-        part = Part(source, target, 1, 1, read, (0, 0), (0, 0))
-        compute(program, sums, dict.fromkeys(TILES, part))
+        on_all_tiles(program, sums, source, target, read)
 
 
 def _plain(low: float, high: float) -> OutputStage:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
@@ -62,7 +63,7 @@ class Spread:
     window: tuple[Interval, ...]
     is_local: bool = False
 
-    @property
+    @cached_property
     def extent(self) -> int:
         """Elements of the longest window."""
         return max(length(each) for each in self.window)
@@ -73,19 +74,25 @@ class Spread:
         Neighbours hand elements on, so all places between an element's owner and who needs it
         have it in their windows, too.
         """
-        window = list(self.window)
-        for need in needs:
-            window = [hull(a, b) for a, b in zip(window, need, strict=True)]
-        inside = (0, self.size)
-        for place, wanted in enumerate(tuple(window)):
-            for owner, own in enumerate(self.own):
-                part = common(common(wanted, inside), own)
-                if not length(part):
-                    continue
-                between = range(min(place, owner) + 1, max(place, owner))
-                for other in between:
-                    window[other] = hull(window[other], part)
-        return replace(self, window=tuple(window))
+        return _widened(self, tuple(needs))
+
+
+@lru_cache(maxsize=1 << 13)
+def _widened(spread: Spread, needs: tuple[tuple[Interval, ...], ...]) -> Spread:
+    """Remembered, since each try of a placement asks for all images again."""
+    window = list(spread.window)
+    for need in needs:
+        window = [hull(a, b) for a, b in zip(window, need, strict=True)]
+    inside = (0, spread.size)
+    for place, wanted in enumerate(tuple(window)):
+        for owner, own in enumerate(spread.own):
+            part = common(common(wanted, inside), own)
+            if not length(part):
+                continue
+            between = range(min(place, owner) + 1, max(place, owner))
+            for other in between:
+                window[other] = hull(window[other], part)
+    return replace(spread, window=tuple(window))
 
 
 def pieces_of(interval: Interval, count: int) -> list[Interval]:

@@ -299,6 +299,15 @@ def test_extremes_are_of_requantised_bytes(
     assert "brought to" in values.assumed[0]
 
 
+def test_a_number_without_axes_is_a_bound() -> None:
+    """It has no axis, and the factor that brings it to the output's scale has one."""
+    number = tensor(1, (), "u1", 0.5, 3, np.array(9, np.uint8))
+    tensors = [tensor(0, (4,), "u1", 0.25, 3), number, tensor(2, (4,), "u1", 0.25, 3)]
+    values = np.array([0, 14, 15, 16], np.uint8)
+    found = compute(single("MAXIMUM", tensors, (0, 1), (2,)), values)
+    assert found.tolist() == [15, 15, 15, 16]
+
+
 @given(st.data(), scales, scales, zero_points("i1"))
 def test_sums_and_squared_differences(
     data: st.DataObject, scale: float, out: float, zero_point: int

@@ -1,0 +1,100 @@
+"""The open compiler at the limits of the chip: large images, long programs, wide inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from darwinn_formats.files import Content
+from darwinn_formats.tflite import BuiltinOperator
+from darwinn_formats.tflite import options as o
+from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_model
+from darwinn_testbench.compilation.engines import compare_engines
+from darwinn_testbench.compiler.random_networks import RandomNetwork
+from darwinn_testbench.compiler.stages import parts, placement, schedule
+from darwinn_testbench.explain.placement import Place
+from darwinn_testbench.report import Verdict
+
+
+def compiled(network: RandomNetwork, *, check: bool = True) -> Compiled:
+    return compile_model(Content(network.finish(), "model.tflite"), CompileOptions(check=check))
+
+
+def assert_proved(result: Compiled) -> None:
+    assert all(row.place is Place.CHIP for row in result.report.rows)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
+@pytest.mark.parametrize("shape", [(1, 13, 22, 50), (1, 9, 5, 131)])
+def test_means_of_images_that_no_tile_holds_are_proved(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is lowered, since a proof of a large image takes long."""
+    monkeypatch.setattr(placement, "_MOST_COPIED", 4000)
+    network = RandomNetwork(3, shape, signed=True)
+    source = network.function(network.values[0])
+    axes = network._constant(np.array([1, 2], np.int32))
+    result = network._value((1, shape[-1]), source.scale * 0.7, 3)
+    inputs = source.index, axes
+    network._operate(BuiltinOperator.MEAN, inputs, result, o.ReducerOptions(False))
+    assert_proved(compiled(network))
+
+
+def test_sums_and_prelus_run_band_by_band() -> None:
+    network = RandomNetwork(5, (1, 120, 120, 4), signed=True)
+    wide = network.layer(network.values[0], 96, 1)
+    network.layer(network.binary(network.prelu(wide), BuiltinOperator.ADD), 4, 3)
+    result = compiled(network)
+    assert result.built is not None
+    assert result.built.pieces[0].placement.chains
+    assert_proved(result)
+
+
+@pytest.mark.parametrize("channels", [5, 1029])
+def test_inputs_of_any_number_of_channels_come_in(channels: int) -> None:
+    """More than a thousand of them, no multiple of four, ended in an internal error."""
+    network = RandomNetwork(5, (1, 2, 3, channels), signed=False)
+    network.leaky(network.values[0])
+    assert_proved(compiled(network))
+
+
+def test_rows_that_become_pixels_are_few_steps() -> None:
+    """The head of YOLOv5: a run for each row was too many."""
+    network = RandomNetwork(3, (1, 28, 28, 18), signed=True)
+    network.reshaped(network.values[0], (1, 784, 3, 6))
+    assert_proved(compiled(network))
+
+
+def test_single_channels_of_a_vector_read_nothing_behind_its_end() -> None:
+    """A program that depends on what memories held beforehand is not lifted."""
+    network = RandomNetwork(3, (1, 4), signed=True)
+    network.reshaped(network.leaky(network.values[0]), (1, 1, 4, 1))
+    data = network.finish()
+    result = compile_model(Content(data, "model.tflite"), CompileOptions(check=False))
+    assert not compare_engines(result.data, data, "model").reason
+
+
+def test_long_steps_are_cut_into_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = RandomNetwork(3, (1, 7, 9, 6), signed=True)
+    network.transposed(network.values[0])
+    whole = compiled(network, check=False)
+    monkeypatch.setattr(parts, "_FEW", 1)
+    monkeypatch.setattr(parts, "_MOST_BUNDLES", 1)
+    cut = compiled(network)
+    assert whole.built is not None
+    assert cut.built is not None
+    assert len(cut.built.pieces[0].phases) > len(whole.built.pieces[0].phases)
+    assert_proved(cut)
+
+
+def test_a_step_too_long_for_program_memory_keeps_its_operator_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = RandomNetwork(3, (1, 9, 9, 6), signed=True)
+    network.transposed(network.layer(network.values[0], 8, 1))
+    alone = RandomNetwork(3, (1, 9, 9, 6), signed=True)
+    alone.layer(alone.values[0], 8, 1)
+    longest = compiled(alone, check=False).report.figures["instruction_bytes"] // 16
+    monkeypatch.setattr(schedule, "_MOST_BUNDLES", longest)
+    rows = compiled(network, check=False).report.rows
+    assert [row.place for row in rows] == [Place.CHIP, Place.CPU]
+    assert "program memory" in rows[1].reason
