@@ -39,7 +39,7 @@ def convolution(node: schema.Convolution, operands: Sequence[Operand], target: T
         filters = filters.reshape(*filters.shape[1:], 1).transpose(2, 0, 1, 3)
     bias = rest[0] if rest else None
     if isinstance(node, schema.DepthwiseConv2d) and image.datatype is Datatype.FP16:
-        start = np.float16(0) if bias is None else _like(bias, image).array
+        start = np.zeros(1, np.float32) if bias is None else _like(bias, image).array
         halves = partial(correlate_halves, start)
         return target.clamped(_correlate(node, _centred(image), filters, halves))
     total = _correlate(node, _centred(image), filters)
