@@ -119,6 +119,13 @@ def convolve_transposed(
     return np.asarray(inner.reshape(batch, groups * weight.shape[1], *inner.shape[3:]))
 
 
+def _each_group(channel: int, position: Sizes, axis: int) -> tuple[Any, ...]:
+    """Of weights by group, two kinds of channel and position: one channel of a dimension."""
+    key: list[Any] = [slice(None)] * 3
+    key[axis] = channel
+    return (*key, *position)
+
+
 def _convolve_rounded(
     x: AnyArray,
     weight: AnyArray,
@@ -148,7 +155,7 @@ def _convolve_rounded(
     for channel in range(per_group):
         of_channel = image[:, :, channel, np.newaxis]
         for position, view in window_views(of_channel, kernel, stride, dilation, output):
-            factors = weights[(slice(None), slice(None), channel, *position)]
+            factors = weights[_each_group(channel, position, 2)]
             product = rounded(factors.reshape(*factors.shape, *[1] * len(kernel)) * view)
             result = rounded(result + product)
     whole = result.reshape(len(x), len(weight), *output)
@@ -187,7 +194,7 @@ def _convolve_transposed_rounded(
     for position, target in reversed(views):
         for channel in range(weights.shape[1]):
             pixels = image[:, :, channel, np.newaxis]
-            factors = weights[(slice(None), channel, slice(None), *position)]
+            factors = weights[_each_group(channel, position, 1)]
             product = rounded(factors.reshape(*factors.shape, *ones) * pixels)
             target[:] = rounded(target + product)
     crop = _last(slice(cut, size - cut) for cut, size in zip(padding, full, strict=True))
