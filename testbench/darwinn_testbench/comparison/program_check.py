@@ -340,7 +340,8 @@ class ProgramCheck(Check):
         drawn = self.cases.drawn and self.left.device is None
         if not drawn:
             return []
-        return drawn_sizes(self.left.inputs(self.asked.function), self.cases.smaller)
+        declared = self.left.inputs(self.asked.function)
+        return drawn_sizes(declared, self.cases.ports, self.cases.smaller)
 
     def _verdict(self) -> Verdict | None:
         if not self.rows:
