@@ -52,12 +52,13 @@ def program_run(asked: ProgramRun) -> Report[RunRow]:
     Inputs are given as for :func:`darwinn_testbench.chip.execution.run`. Where the program leaves a
     size open, drawn ones have its upper bound, or the greatest of 8, 4, 3, 2 and 1 that it takes if
     it says none, and every second set a smaller one; a warning says which. Integers with which it
-    faults are not drawn if it takes smaller ones. A bundled program (.bpte) brings its inputs, each of a call of a
-    new program, unless ``runs`` or kinds of inputs are asked for. Other state that the program has
-    stays from call to call. A BEF file of several functions, none of them chosen nor called
-    ``main`` or ``forward``, is run as the test that it is: every function without arguments, in
-    order; so is a text that says which errors it expects. What kernels print is in the figures.
-    ``data`` are files of external data, ``host`` is what is said of the host of a BEF file.
+    faults are not drawn if it takes smaller ones. A bundled program (.bpte) brings its inputs, each
+    of a call of a new program, unless ``runs`` or kinds of inputs are asked for. Other state that
+    the program has stays from call to call. A BEF file of several functions, none of them chosen
+    nor called ``main`` or ``forward``, is run as the test that it is: every function without
+    arguments, in order; so is a text that says which errors it expects. What kernels print is in
+    the figures. ``data`` are files of external data, ``host`` is what is said of the host of a BEF
+    file.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
