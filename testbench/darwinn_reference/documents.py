@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from darwinn_reference import members
 from darwinn_reference.executorch import document as executorch
 from darwinn_reference.iree import document as iree
 from darwinn_reference.tflite import rules
@@ -19,6 +20,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "formats-executorch.md": executorch.updated,
     "formats-iree.md": iree.updated,
     "formats-bef.md": tfrt.updated,
+    "members.md": members.updated,
 }
 """For each page the function that puts its tables as they are now into its text."""
 

@@ -390,6 +390,18 @@ ATEN: dict[str, list[tuple[Any, ...]]] = {
             ),
         ),
         ((floats(1, 4, 2, 2), floats(4, 1, 2, 2), None, [1, 2], [0, 0], [1, 1], True, [0, 0], 2),),
+        *(
+            (
+                (
+                    floats(1, 6, 4, 3).astype(F16),
+                    floats(6, 3, 2, 2).astype(F16),
+                    floats(6).astype(F16),
+                    *([2, 1], [1, 0], [1, 1], is_transposed, [0, 0], 2),
+                ),
+                (F16,),
+            )
+            for is_transposed in (False, True)
+        ),
     ],
     "max_pool2d_with_indices.out": [
         ((IMAGE, [2, 2], [2, 2], [0, 0], [1, 1], False), (F32, I64)),

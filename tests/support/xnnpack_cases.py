@@ -15,7 +15,7 @@ from xnnpack_graphs import DTYPES, GraphBuilder
 
 Array = NDArray[Any]
 
-FP32, QINT8, QUINT8 = Datatype.FP32, Datatype.QINT8, Datatype.QUINT8
+FP32, FP16, QINT8, QUINT8 = Datatype.FP32, Datatype.FP16, Datatype.QINT8, Datatype.QUINT8
 _RANGES = {QINT8: (-128, 128), QUINT8: (0, 256)}
 
 
@@ -57,7 +57,7 @@ class Draw:
         kind = self.kind if kind is None else kind
         if kind in _RANGES:
             return self.random.integers(*_RANGES[kind], shape).astype(DTYPES[kind])
-        return (self.random.standard_normal(shape) * 3).astype(np.float32)
+        return (self.random.standard_normal(shape) * 3).astype(DTYPES[kind])
 
     def input(self, shape: tuple[int, ...], quantisation: Any = ()) -> int:
         given = self.quantisation() if quantisation == () else quantisation
@@ -79,8 +79,8 @@ def unary(node: type[Any]) -> Callable[[Draw], None]:
     def draw(d: Draw) -> None:
         shape, quantisation = d.shape(d.size(1, 4)), d.quantisation()
         x = d.input(shape, quantisation)
-        if node in _POSITIVE and d.kind is FP32:
-            d.inputs[-1] = np.abs(d.inputs[-1]) + np.float32(0.01)
+        if node in _POSITIVE and d.kind in (FP32, FP16):
+            d.inputs[-1] = np.abs(d.inputs[-1]) + d.inputs[-1].dtype.type(0.01)
         same = node is schema.Copy
         y = d.graph.output(d.kind, shape, quantisation if same else d.quantisation())
         options = {schema.ELU: {"alpha": 0.75}, schema.LeakyReLU: {"negative_slope": 0.125}}
@@ -105,7 +105,7 @@ def binary(node: type[Any]) -> Callable[[Draw], None]:
 def convert(d: Draw) -> None:
     shape = d.shape(d.size(1, 4))
     x = d.input(shape)
-    targets = [QINT8, QUINT8] if d.kind is FP32 else [FP32, d.kind]
+    targets = {FP32: [QINT8, QUINT8], FP16: [FP32, FP32]}.get(d.kind, [FP32, d.kind])
     kind = targets[d.size(0, 1)]
     y = d.graph.output(kind, shape, d.quantisation(kind))
     d.graph.node(schema.Convert(x, y))
@@ -115,10 +115,13 @@ def _weights(d: Draw, shape: tuple[int, ...], channel: int, scale: float) -> tup
     """Filter and bias of a kind that goes with the input; ``scale`` is the input's."""
     outputs = shape[channel]
     has_bias = d.size(0, 3) > 0
-    if d.kind is FP32:
-        filters = d.graph.value(FP32, shape, data=d.numbers(shape))
-        bias = d.graph.value(FP32, (outputs,), data=d.numbers((outputs,))) if has_bias else NO_VALUE
-        return filters, bias
+    if d.kind in (FP32, FP16):
+        # An exporter keeps the constants of half precision, or leaves them single.
+        kind = FP16 if d.kind is FP16 and d.size(0, 1) else FP32
+        filters = d.graph.value(kind, shape, data=d.numbers(shape, kind))
+        if not has_bias:
+            return filters, NO_VALUE
+        return filters, d.graph.value(kind, (outputs,), data=d.numbers((outputs,), kind))
     numbers = d.random.integers(-500, 500, outputs).astype(np.int32)
     if d.kind is QINT8 and d.size(0, 1):
         scales = np.exp(d.random.uniform(-7, -3, outputs)).astype(np.float32)
@@ -273,7 +276,7 @@ def batch_product(d: Draw) -> None:
     x = d.input((*batch, m, k))
     turned = d.size(0, 1)
     y = d.input((*batch, n, k) if turned else (*batch, k, n))
-    z = d.graph.output(FP32, (*batch, m, n))
+    z = d.graph.output(d.kind, (*batch, m, n))
     d.graph.node(schema.BatchMatrixMultiply(x, y, z, turned))
 
 
@@ -428,10 +431,21 @@ NODES: dict[str, tuple[Callable[[Draw], None], tuple[Datatype, ...]]] = {
 """How a graph of each node is drawn, and for which types."""
 
 
-def cases(seed: int, count: int) -> Iterator[Case]:
-    """Graphs of each node and type in turn."""
+NOT_HALF = frozenset(
+    {"ArgMaxPooling2d", "Conv2d by image", "ConvTranspose2d by image", "FullyConnected by row"}
+)
+"""Nodes that are not computed in half precision."""
+
+
+def cases(seed: int, count: int, halves: bool = False) -> Iterator[Case]:
+    """Graphs of each node and type in turn; with ``halves`` those of half precision."""
     random = np.random.default_rng(seed)
-    kinds = [(name, draw, kind) for name, (draw, types) in NODES.items() for kind in types]
+    kinds = [
+        (name, draw, kind)
+        for name, (draw, types) in NODES.items()
+        for kind in ((FP16,) if halves else types)
+        if not halves or name not in NOT_HALF
+    ]
     for number in range(count):
         name, draw, kind = kinds[number % len(kinds)]
         drawn = Draw(random, kind)

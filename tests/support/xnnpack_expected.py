@@ -12,7 +12,7 @@ import io
 import multiprocessing
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from darwinn_formats.errors import ExecutionError
 from numpy.typing import NDArray
-from xnnpack_cases import NODES, Case, cases
+from xnnpack_cases import NODES, NOT_HALF, Case, cases
 
 FILE = Path(__file__).with_suffix(".zip")
 SEED = 11
@@ -75,24 +75,32 @@ class Originals:
             return f"the runtime did not end within {SECONDS:g} s"
 
 
+def drawn() -> Iterator[Case]:
+    """All cases that are stored, in their order."""
+    yield from cases(SEED, ROUNDS * sum(len(types) for _, types in NODES.values()))
+    yield from cases(SEED, ROUNDS * len(NODES.keys() - NOT_HALF), halves=True)
+
+
 def main() -> None:
-    count = ROUNDS * sum(len(types) for _, types in NODES.values())
     run = Originals()
     with zipfile.ZipFile(FILE, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number, case in enumerate(cases(SEED, count)):
+        for number, case in enumerate(drawn()):
             outputs = run(case)
             if isinstance(outputs, str):
                 print(f"{case.name}: {outputs}", file=sys.stderr)
                 continue
-            arrays: dict[str, Any] = {"program": np.frombuffer(case.program, np.uint8)}
-            arrays |= {f"input{at}": array for at, array in enumerate(case.inputs)}
-            arrays |= {f"output{at}": array for at, array in enumerate(outputs)}
-            packed = io.BytesIO()
-            np.savez(packed, **arrays)
-            # A fixed date: the same results are the same file.
-            archive.writestr(
-                zipfile.ZipInfo(f"{number:03} {case.name}"), packed.getvalue(), zipfile.ZIP_DEFLATED
-            )
+            store(archive, f"{number:03} {case.name}", case, outputs)
+
+
+def store(archive: zipfile.ZipFile, name: str, case: Case, outputs: Sequence[NDArray[Any]]) -> None:
+    """Add a case with its outputs to the archive."""
+    arrays: dict[str, Any] = {"program": np.frombuffer(case.program, np.uint8)}
+    arrays |= {f"input{at}": array for at, array in enumerate(case.inputs)}
+    arrays |= {f"output{at}": array for at, array in enumerate(outputs)}
+    packed = io.BytesIO()
+    np.savez(packed, **arrays)
+    # A fixed date: the same results are the same file.
+    archive.writestr(zipfile.ZipInfo(name), packed.getvalue(), zipfile.ZIP_DEFLATED)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 DTYPES = {
     Datatype.FP32: np.float32,
+    Datatype.FP16: np.float16,
     Datatype.QINT8: np.int8,
     Datatype.QUINT8: np.uint8,
     Datatype.INT32: np.int32,

@@ -37,6 +37,8 @@ DTYPES: dict[DataType, np.dtype[Any]] = {
     DataType.SIGNED_FIXED_POINT16: np.dtype("<i2"),
 }
 """NumPy types of the elements; BFLOAT has none and is refused."""
+NO_ARITHMETIC = "not supported"
+"""How elements without a type are refused."""
 
 _SIGN_BITS: dict[DataType, tuple[str, int]] = {
     DataType.SIGNED_FIXED_POINT8: ("u1", 0x80),
@@ -50,7 +52,9 @@ def dtype_of(layer: Layer) -> np.dtype[Any]:
     """NumPy type of the elements of a layer; FormatError if there is none."""
     dtype = DTYPES.get(layer.data_type)
     if dtype is None:
-        raise _fault(layer, "data_type", f"elements of type {layer.data_type.name}: not supported")
+        raise _fault(
+            layer, "data_type", f"elements of type {layer.data_type.name}: {NO_ARITHMETIC}"
+        )
     return dtype
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.brief import brief
 from darwinn_formats.figure import Bars, bars
+from darwinn_formats.uses import Use, uses
 
 IDENTIFIER = b"DWN1"
 """File identifier of a package."""
@@ -78,6 +79,7 @@ class ExecutableType(IntEnum):
     EXECUTION_ONLY = 2
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Meta:
     """Linker metadata; ``name`` is that of the layer, None for parameters and scratch."""
@@ -88,6 +90,7 @@ class Meta:
     position: Position = fb.enumeration(Position.LOWER_32BIT)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class FieldOffset:
     """A 32-bit field of an instruction chunk that the driver fills in; ``offset_bit`` in bits."""
@@ -97,6 +100,7 @@ class FieldOffset:
     file_offset: int = fb.file_offset()
 
 
+@uses()
 @brief
 @dataclass(frozen=True, slots=True)
 class InstructionBitstream:
@@ -107,6 +111,7 @@ class InstructionBitstream:
     file_offset: int = fb.file_offset()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class DmaDescriptorHint:
     """A transfer between host memory and chip: base by ``meta``, offset and size in bytes."""
@@ -116,6 +121,7 @@ class DmaDescriptorHint:
     size_in_bytes: int = fb.int32()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class InterruptHint:
     """An interrupt at the host."""
@@ -123,6 +129,7 @@ class InterruptHint:
     type: InterruptType = fb.enumeration(InterruptType.SCALAR_CORE_INT_0)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class InstructionHint:
     """The transfer of a whole instruction chunk."""
@@ -130,6 +137,7 @@ class InstructionHint:
     instruction_chunk_index: int = fb.int32()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class FenceHint:
     """All transfers before it end before any after it starts."""
@@ -139,6 +147,7 @@ AnyHint = DmaDescriptorHint | InstructionHint | InterruptHint | FenceHint
 """A hint of any kind."""
 
 
+@uses(unions={"any_hint": "AnyHint"})
 @dataclass(frozen=True, slots=True)
 class DmaHint:
     """One step of the expected DMA."""
@@ -148,6 +157,7 @@ class DmaHint:
     file_offset: int = fb.file_offset()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class DmaHints:
     """The DMA that a program is expected to cause; all of it if ``fully_deterministic``."""
@@ -156,6 +166,11 @@ class DmaHints:
     fully_deterministic: bool = fb.boolean()
 
 
+@uses(
+    executed="y_coordinate_to_linear_tile_id_map x_coordinate_to_linear_tile_id_map "
+    "x_coordinate_to_local_byte_offset y_coordinate_to_local_y_offset "
+    "x_coordinate_to_local_y_row_size"
+)
 @dataclass(frozen=True, slots=True)
 class OutputLayout:
     """Where the tiles leave the elements of a three-dimensional output.
@@ -173,6 +188,7 @@ class OutputLayout:
     x_coordinate_to_local_y_row_size: tuple[int, ...] = fb.vector(fb.INT32)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Range:
     """Indices of a dimension, both ends included."""
@@ -181,6 +197,7 @@ class Range:
     end: int = fb.int32()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class TensorShape:
     """Ranges of all dimensions, the slowest first."""
@@ -188,6 +205,7 @@ class TensorShape:
     dimension: tuple[Range, ...] = fb.struct_vector(Range)
 
 
+@uses(executed="shape stride")
 @dataclass(frozen=True, slots=True)
 class TensorLayout:
     """A box of elements; ``stride`` is the distance of neighbours, in elements, by dimension."""
@@ -196,6 +214,7 @@ class TensorLayout:
     stride: tuple[int, ...] = fb.vector(fb.INT32)
 
 
+@uses(executed="slice_offset")
 @dataclass(frozen=True, slots=True)
 class OutputShapeInfo:
     """An output as slices; ``slice_offset`` is where each one's first element is, in bytes."""
@@ -204,6 +223,7 @@ class OutputShapeInfo:
     slice_offset: tuple[int, ...] = fb.vector(fb.INT32)
 
 
+@uses(shown="zero_point dequantization_factor")
 @dataclass(frozen=True, slots=True)
 class NumericsConstants:
     """real value = dequantization_factor * (value - zero_point)."""
@@ -212,6 +232,7 @@ class NumericsConstants:
     dequantization_factor: float = fb.float32()
 
 
+@uses(read="data_type")
 @dataclass(frozen=True, slots=True)
 class OutputLayer:
     """What only outputs have; ``data_type`` is deprecated, that of the layer counts."""
@@ -221,11 +242,13 @@ class OutputLayer:
     shape_info: OutputShapeInfo | None = fb.table(OutputShapeInfo)
 
 
+@uses(whole=Use.READ)
 @dataclass(frozen=True, slots=True)
 class InputLayer:
     """What only inputs have: nothing."""
 
 
+@uses(shown="cache_on_dram numerics", unions={"any_layer": "AnyLayer"})
 @brief
 @dataclass(frozen=True, slots=True)
 class Layer:
@@ -245,6 +268,10 @@ class Layer:
     file_offset: int = fb.file_offset()
 
 
+@uses(
+    shown="version serialized_model estimated_cycles used_narrow_memory_bytes_per_tile "
+    "use_tpu_dram_for_parameters estimated_cycles_64bit name"
+)
 @brief
 @dataclass(frozen=True, slots=True)
 class Executable:
@@ -297,6 +324,7 @@ def figure_of(executables: Sequence[Executable]) -> str:
     return bars(rows, "bytes")
 
 
+@uses()
 @brief
 @dataclass(frozen=True, slots=True)
 class MultiExecutable:
@@ -305,6 +333,7 @@ class MultiExecutable:
     serialized_executables: tuple[Executable, ...] = fb.nested_string_vector(lambda: Executable)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class SerializedPackage:
     """The package of one chip in a multi-chip package."""
@@ -312,6 +341,10 @@ class SerializedPackage:
     serialized_package: Package | None = fb.nested(lambda: Package)
 
 
+@uses(
+    shown="min_runtime_version signature keypair_version compiler_version virtual_chip_id "
+    "model_identifier"
+)
 @fb.file_identifier(IDENTIFIER)
 @brief
 @dataclass(frozen=True, slots=True)

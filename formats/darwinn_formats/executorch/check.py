@@ -22,6 +22,13 @@ MAXIMUM_NAME = 99
 MAXIMUM_BYTES = 2**63 - 1
 """Bytes of a tensor."""
 
+RESERVED = "is reserved"
+"""How element types are refused that no program may hold."""
+REFUSED_SIZES: Mapping[schema.TensorShapeDynamism, str] = {
+    schema.TensorShapeDynamism.DYNAMIC_UNBOUND: "sizes without bound are not supported"
+}
+"""Kinds of sizes that are refused, with the reason."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
@@ -106,7 +113,7 @@ def check_layout(layout: schema.Tensor | schema.TensorLayout, offset: int) -> No
     """Element type, sizes and order of dimensions of a tensor at the byte ``offset``."""
     rank = len(layout.sizes)
     if layout.scalar_type not in schema.ITEM_SIZES:
-        raise _fault("scalar_type", f"{layout.scalar_type.name} is reserved", offset)
+        raise _fault("scalar_type", f"{layout.scalar_type.name} {RESERVED}", offset)
     if rank > MAXIMUM_RANK:
         raise _fault("sizes", f"{rank} dimensions are more than {MAXIMUM_RANK}", offset)
     if min(layout.sizes, default=0) < 0:
@@ -190,8 +197,8 @@ def _check_tensor(stores: Stores, plan: schema.ExecutionPlan, tensor: schema.Ten
     offset = tensor.file_offset
     if tensor.storage_offset:
         raise _fault("storage_offset", f"{tensor.storage_offset} is not supported", offset)
-    if tensor.shape_dynamism is schema.TensorShapeDynamism.DYNAMIC_UNBOUND:
-        raise _fault("shape_dynamism", "sizes without bound are not supported", offset)
+    if reason := REFUSED_SIZES.get(tensor.shape_dynamism):
+        raise _fault("shape_dynamism", reason, offset)
     check_layout(tensor, offset)
     if tensor.allocation_info is not None:
         _check_allocation(plan, tensor, tensor.allocation_info)

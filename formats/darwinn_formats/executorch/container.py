@@ -16,6 +16,7 @@ from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
 from darwinn_formats.executorch.schema import TENSOR_ALIGNMENT, DataSegment
 from darwinn_formats.signatures import Buffer, has_identifier
+from darwinn_formats.uses import BOTH, Part, uses
 
 HEADER_OFFSET = 8
 PROGRAM_MAGIC = b"eh00"
@@ -30,6 +31,7 @@ _ROOT = struct.Struct("<I")
 _SIZE_LIMIT = 2**64
 
 
+@uses(shown="segment_size")
 @dataclass(frozen=True, slots=True)
 class ExtendedHeader:
     """Header of a program or of a data file.
@@ -52,6 +54,30 @@ class ExtendedHeader:
         if self.segment_base == 0:
             return self.program_size
         return self.segment_base + self.segment_size
+
+
+PARTS = (
+    Part("Standard flatbuffer header", "[0..3] offset of the root table", refused="root offset"),
+    Part("Standard flatbuffer header", "[4..7] magic", refused="is of another version than"),
+    Part("ExecuTorch extended header", "[8..11] magic"),
+    Part("ExecuTorch extended header", "[12..15] size of the header", (ExtendedHeader, "length")),
+    Part(
+        "ExecuTorch extended header",
+        "[16..23] size of the program",
+        (ExtendedHeader, "program_size"),
+    ),
+    Part(
+        "ExecuTorch extended header",
+        "[24..31] start of the segments",
+        (ExtendedHeader, "segment_base"),
+    ),
+    Part("ExecuTorch extended header", "[31..?] padding"),
+    Part("Flatbuffer-serialized program data", use=BOTH),
+    Part("Segment data", use=BOTH),
+    Part("Padding"),
+)
+"""The parts of a program file, as the document of the format names them. A file whose extended
+header has another magic is one without an extended header."""
 
 
 def check_identifier(data: Buffer, identifier: bytes, base: int) -> None:

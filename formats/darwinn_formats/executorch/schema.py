@@ -20,6 +20,7 @@ from darwinn_formats.signatures import (
     EXECUTORCH_DATA,
     EXECUTORCH_PROGRAM,
 )
+from darwinn_formats.uses import uses
 
 TENSOR_ALIGNMENT = 16
 """Bytes to which constant data and delegate payloads are aligned."""
@@ -126,6 +127,7 @@ def _device() -> Any:
     return fb.enumeration(DeviceType.CPU, fb.INT8)
 
 
+@uses(read="encoded_inp_str encoded_out_str")
 @dataclass(frozen=True, slots=True)
 class ContainerMetadata:
     """How nested inputs and outputs were flattened, as a JSON pytree or its older short form."""
@@ -134,11 +136,13 @@ class ContainerMetadata:
     encoded_out_str: str = fb.string()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Null:
     """The absent value."""
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class AllocationDetails:
     """Place in a planned buffer: buffer ``memory_id``, offset in bytes in two halves."""
@@ -153,6 +157,12 @@ class AllocationDetails:
         return self.memory_offset_high << 32 | self.memory_offset_low
 
 
+@uses(
+    executed="mutable_data_segments_idx device_type",
+    read="device_index",
+    refused={"device_type": "is not supported"},
+    later="location device_type device_index",
+)
 @dataclass(frozen=True, slots=True)
 class ExtraTensorInfo:
     """What few tensors have: initial data, a name, data outside of the file, another device."""
@@ -164,6 +174,7 @@ class ExtraTensorInfo:
     device_index: int = fb.int8()
 
 
+@uses(read="storage_offset requires_grad layout", refused={"storage_offset": "is not supported"})
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """A tensor: logical ``sizes``, and ``dim_order`` from the outermost dimension inwards.
@@ -210,6 +221,7 @@ class Tensor:
         return "" if info is None else info.fully_qualified_name or ""
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Int:
     """An integer."""
@@ -217,6 +229,7 @@ class Int:
     int_val: int = fb.int64()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Bool:
     """A truth value."""
@@ -224,6 +237,7 @@ class Bool:
     bool_val: bool = fb.boolean()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Double:
     """A float."""
@@ -231,6 +245,7 @@ class Double:
     double_val: float = fb.float64()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class String:
     """A text."""
@@ -238,6 +253,7 @@ class String:
     string_val: str = fb.string(required=True)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class IntList:
     """Integers: ``items`` are indices of Int values, not the integers themselves."""
@@ -245,6 +261,7 @@ class IntList:
     items: tuple[int, ...] = fb.vector(fb.INT64, required=True)
 
 
+@uses(executed="items")
 @dataclass(frozen=True, slots=True)
 class DoubleList:
     """Floats; ``items`` are the numbers themselves."""
@@ -252,6 +269,7 @@ class DoubleList:
     items: tuple[float, ...] = fb.vector(fb.FLOAT64, required=True)
 
 
+@uses(executed="items")
 @dataclass(frozen=True, slots=True)
 class BoolList:
     """Truth values; ``items`` are the values themselves."""
@@ -259,6 +277,7 @@ class BoolList:
     items: tuple[bool, ...] = fb.vector(fb.BOOL, required=True)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class TensorList:
     """Tensors; ``items`` are indices of Tensor values."""
@@ -266,6 +285,7 @@ class TensorList:
     items: tuple[int, ...] = fb.vector(fb.INT32, required=True)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class OptionalTensorList:
     """Tensors or nothing; ``items`` are indices of Tensor or Null values, or -1 for nothing."""
@@ -292,6 +312,7 @@ NULL_TAG = 1
 """Tag of ``Null``, which may stand without a table."""
 
 
+@uses(unions={"val": "KernelTypes"})
 @dataclass(frozen=True, slots=True)
 class EValue:
     """A value of an execution plan."""
@@ -300,6 +321,7 @@ class EValue:
     file_offset: int = fb.file_offset()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Operator:
     """An operator by name and overload."""
@@ -314,6 +336,7 @@ class Operator:
         return f"{self.name}.{self.overload}" if self.overload else self.name
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class KernelCall:
     """Call operator ``op_index`` with values, those that it returns last."""
@@ -322,6 +345,7 @@ class KernelCall:
     args: tuple[int, ...] = fb.vector(fb.INT32)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class DelegateCall:
     """Hand values to delegate ``delegate_index``."""
@@ -330,6 +354,7 @@ class DelegateCall:
     args: tuple[int, ...] = fb.vector(fb.INT32)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class MoveCall:
     """Let value ``move_to`` be value ``move_from``."""
@@ -338,6 +363,7 @@ class MoveCall:
     move_to: int = fb.int32()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class JumpFalseCall:
     """Continue at instruction ``destination_instruction`` if a value is false."""
@@ -346,6 +372,7 @@ class JumpFalseCall:
     destination_instruction: int = fb.int32()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class FreeCall:
     """Drop the data of a tensor value."""
@@ -357,6 +384,7 @@ InstructionArguments = KernelCall | DelegateCall | MoveCall | JumpFalseCall | Fr
 """What an instruction can be."""
 
 
+@uses(unions={"instr_args": "InstructionArguments"})
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One step of a chain."""
@@ -365,6 +393,7 @@ class Instruction:
     file_offset: int = fb.file_offset()
 
 
+@uses(shown="filename lineno name", read="context")
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A line of source from which an instruction comes."""
@@ -375,6 +404,7 @@ class Frame:
     context: str = fb.string()
 
 
+@uses(shown="items")
 @dataclass(frozen=True, slots=True)
 class FrameList:
     """Call stack of an instruction, innermost call last."""
@@ -382,6 +412,7 @@ class FrameList:
     items: tuple[Frame, ...] = fb.table_vector(Frame)
 
 
+@uses(read="inputs outputs", shown="stacktrace")
 @dataclass(frozen=True, slots=True)
 class Chain:
     """Instructions in order; ``stacktrace`` has one entry for each, or none at all."""
@@ -393,6 +424,7 @@ class Chain:
     file_offset: int = fb.file_offset()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class BackendDelegateDataReference:
     """Place of a payload: index in ``backend_delegate_data`` or in ``segments``."""
@@ -401,6 +433,7 @@ class BackendDelegateDataReference:
     index: int = fb.uint32()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class CompileSpec:
     """An option with which a delegate was compiled."""
@@ -409,6 +442,7 @@ class CompileSpec:
     value: bytes = fb.byte_vector()
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class BackendDelegate:
     """A part of the program that a backend executes; ``id`` names the backend."""
@@ -419,6 +453,12 @@ class BackendDelegate:
     file_offset: int = fb.file_offset()
 
 
+@uses(
+    read="buffer_idx device_index",
+    executed="device_type",
+    refused={"device_type": "is not supported"},
+    is_later=True,
+)
 @dataclass(frozen=True, slots=True)
 class NonConstBufferDevice:
     """Device on which a planned buffer has to be."""
@@ -428,6 +468,9 @@ class NonConstBufferDevice:
     device_index: int = fb.int8()
 
 
+@uses(
+    read="container_meta_type", executed="non_const_buffer_device", later="non_const_buffer_device"
+)
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan:
     """A method. ``non_const_buffer_sizes`` are bytes by memory id; entry 0 is not used."""
@@ -447,6 +490,7 @@ class ExecutionPlan:
     file_offset: int = fb.file_offset()
 
 
+@uses(executed="storage")
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """Constant data inside the flatbuffer (deprecated)."""
@@ -454,6 +498,7 @@ class Buffer:
     storage: bytes | memoryview = fb.byte_view(alignment=TENSOR_ALIGNMENT)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class BackendDelegateInlineData:
     """Payload of a delegate inside the flatbuffer."""
@@ -461,6 +506,7 @@ class BackendDelegateInlineData:
     data: fb.Span = fb.byte_span(alignment=TENSOR_ALIGNMENT)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class DataSegment:
     """Bytes after the flatbuffer; ``offset`` counts from the segment base of the header."""
@@ -470,6 +516,7 @@ class DataSegment:
     file_offset: int = fb.file_offset()
 
 
+@uses(executed="segment_index")
 @dataclass(frozen=True, slots=True)
 class SubsegmentOffsets:
     """Where pieces start in a segment, in bytes; entry 0 stands for tensors without data."""
@@ -479,6 +526,7 @@ class SubsegmentOffsets:
     file_offset: int = fb.file_offset()
 
 
+@uses(is_later=True)
 @dataclass(frozen=True, slots=True)
 class NamedData:
     """A segment that is known by name; delegates ask for it."""
@@ -488,6 +536,7 @@ class NamedData:
     file_offset: int = fb.file_offset()
 
 
+@uses(shown="version", later="named_data")
 @fb.file_identifier(EXECUTORCH_PROGRAM)
 @dataclass(frozen=True, slots=True)
 class Program:

@@ -11,6 +11,7 @@ from enum import IntFlag
 
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.signatures import IREE_MODULE
+from darwinn_formats.uses import Use, uses
 
 
 class Feature(IntFlag):
@@ -29,6 +30,7 @@ class Presence(IntFlag):
     OPTIONAL = 2
 
 
+@uses("AttrDef")
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """A key and a value of reflection data."""
@@ -37,6 +39,7 @@ class Attribute:
     value: str = fb.string()
 
 
+@uses("TypeDef")
 @dataclass(frozen=True, slots=True)
 class TypeDefinition:
     """A type of the module, for example ``!hal.buffer``."""
@@ -45,6 +48,7 @@ class TypeDefinition:
     file_offset: int = fb.file_offset()
 
 
+@uses("FunctionSignatureDef", names={"attributes": "attrs"})
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
     """Calling convention of a function and its reflection attributes."""
@@ -58,6 +62,7 @@ class FunctionSignature:
         return next((entry.value for entry in self.attributes if entry.key == key), None)
 
 
+@uses("ModuleDependencyDef", shown="name minimum_version flags")
 @dataclass(frozen=True, slots=True)
 class ModuleDependency:
     """A module whose functions are imported."""
@@ -68,6 +73,7 @@ class ModuleDependency:
     file_offset: int = fb.file_offset()
 
 
+@uses("ImportFunctionDef")
 @dataclass(frozen=True, slots=True)
 class ImportFunction:
     """A function of another module, by its name with that of the module before it."""
@@ -83,6 +89,7 @@ class ImportFunction:
         return bool(self.flags & Presence.OPTIONAL)
 
 
+@uses("ExportFunctionDef")
 @dataclass(frozen=True, slots=True)
 class ExportFunction:
     """A function that others may call; ``internal_ordinal`` counts the function descriptors."""
@@ -92,11 +99,17 @@ class ExportFunction:
     file_offset: int = fb.file_offset()
 
 
+@uses("UncompressedDataDef", whole=Use.READ)
 @dataclass(frozen=True, slots=True)
 class UncompressedData:
     """Data that is stored as it is."""
 
 
+@uses(
+    "RodataSegmentDef",
+    read="compression_type",
+    unions={"compression_type": "CompressionTypeDef"},
+)
 @dataclass(frozen=True, slots=True)
 class RodataSegment:
     """Read-only data, in the flatbuffer or after it.
@@ -112,6 +125,7 @@ class RodataSegment:
     file_offset: int = fb.file_offset()
 
 
+@uses("RwdataSegmentDef", shown="byte_size")
 @dataclass(frozen=True, slots=True)
 class RwdataSegment:
     """A reservation of memory; no module that compilers write today has one."""
@@ -120,6 +134,7 @@ class RwdataSegment:
     file_offset: int = fb.file_offset()
 
 
+@uses("ModuleStateDef")
 @dataclass(frozen=True, slots=True)
 class ModuleState:
     """Size of the globals: bytes of the numbers, and how many references."""
@@ -129,6 +144,7 @@ class ModuleState:
     file_offset: int = fb.file_offset()
 
 
+@uses(read="reserved", shown="requirements block_count")
 @dataclass(frozen=True, slots=True)
 class FunctionDescriptor:
     """Where the bytecode of a function is, in bytes, and how many registers it uses."""
@@ -142,6 +158,7 @@ class FunctionDescriptor:
     ref_register_count: int = fb.int16()
 
 
+@uses("CallSiteLocDef")
 @dataclass(frozen=True, slots=True)
 class CallSiteLocation:
     """A location that was inlined; both are indices into the location table."""
@@ -150,6 +167,7 @@ class CallSiteLocation:
     caller: int = fb.int32()
 
 
+@uses("FileLineColLocDef")
 @dataclass(frozen=True, slots=True)
 class FileLocation:
     """A place in a source file."""
@@ -159,6 +177,7 @@ class FileLocation:
     column: int = fb.int32()
 
 
+@uses("FusedLocDef")
 @dataclass(frozen=True, slots=True)
 class FusedLocation:
     """Several locations, by their indices."""
@@ -167,6 +186,7 @@ class FusedLocation:
     locations: tuple[int, ...] = fb.vector(fb.INT32)
 
 
+@uses("NameLocDef")
 @dataclass(frozen=True, slots=True)
 class NameLocation:
     """A name that something has in the source."""
@@ -178,6 +198,7 @@ class NameLocation:
 Location = CallSiteLocation | FileLocation | FusedLocation | NameLocation
 
 
+@uses("BytecodeLocationDef")
 @dataclass(frozen=True, slots=True)
 class BytecodeLocation:
     """Location, by its index, of the operation at a byte of a function."""
@@ -186,6 +207,7 @@ class BytecodeLocation:
     location: int = fb.int32()
 
 
+@uses("FunctionSourceMapDef", shown="local_name")
 @dataclass(frozen=True, slots=True)
 class FunctionSourceMap:
     """Name of a function in the source, and the locations of its operations."""
@@ -195,6 +217,7 @@ class FunctionSourceMap:
     file_offset: int = fb.file_offset()
 
 
+@uses("DebugDatabaseDef", unions={"location_table": "LocationTypeDef"})
 @dataclass(frozen=True, slots=True)
 class DebugDatabase:
     """Locations, and a map for each function; stripped modules have none.
@@ -207,6 +230,11 @@ class DebugDatabase:
     file_offset: int = fb.file_offset()
 
 
+@uses(
+    "BytecodeModuleDef",
+    names={"attributes": "attrs"},
+    shown="name version requirements attributes dependencies rwdata_segments",
+)
 @fb.file_identifier(IREE_MODULE)
 @dataclass(frozen=True, slots=True)
 class BytecodeModule:

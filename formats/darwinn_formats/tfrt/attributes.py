@@ -40,6 +40,10 @@ _BASE = 8
 _WORD = 4
 _DIMENSION = 8
 _ARRAY_ELEMENTS = frozenset({DType(d) for d in DTYPES if DTYPES[d].size} | {Kind.TYPE})
+STORED: Final = frozenset({d for d in DType if DTYPES[d].size} | {DType.STRING})
+"""Element types of which attributes are stored; the others only occur as a type."""
+UNKNOWN: Final = "is not known"
+"""How other attribute types are refused."""
 _DENSE_ELEMENTS = frozenset({*SCALARS, DType.COMPLEX64, DType.COMPLEX128})
 
 # --- reading -------------------------------------------------------------------------------------
@@ -82,7 +86,7 @@ class AttributeReader:
             return lambda cursor, path, _: self._scalar(kind, cursor, path)
         reader = self._KINDS.get(kind) if kind else None
         if reader is None:
-            raise cursor.fail(path, f"attribute type {code} is not known")
+            raise cursor.fail(path, f"attribute type {code} {UNKNOWN}")
         return lambda cursor, path, depth: reader(self, cursor, path, depth)
 
     def _scalar(self, dtype: DType, cursor: Cursor, path: str) -> Scalar:

@@ -20,10 +20,12 @@ from darwinn_formats.tfrt.encoding import (
     FunctionKind,
     Kind,
 )
+from darwinn_formats.uses import uses
 
 # --- attributes ----------------------------------------------------------------------------------
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """One number; ``data`` is little endian and has the size of the type."""
@@ -48,6 +50,7 @@ class Scalar:
         return int(self.dtype)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class String:
     """Bytes of a string, which need not be UTF-8."""
@@ -61,6 +64,7 @@ class String:
         return self.data.decode("utf-8", "replace")
 
 
+@uses(shown="data")
 @dataclass(frozen=True, slots=True)
 class FunctionName:
     """The attribute kind ``func``: the name of a function, as bytes."""
@@ -69,6 +73,7 @@ class FunctionName:
     data: bytes
 
 
+@uses(shown="dtype")
 @dataclass(frozen=True, slots=True)
 class Type:
     """An element type."""
@@ -77,6 +82,7 @@ class Type:
     dtype: DType
 
 
+@uses(shown="dims")
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Sizes of the dimensions, -1 where unknown; None when the rank is unknown."""
@@ -85,6 +91,7 @@ class Shape:
     dims: tuple[int, ...] | None
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Array:
     """Elements of one type of fixed size: an element type, or ``Kind.TYPE`` (one byte each)."""
@@ -110,6 +117,7 @@ class Array:
         return int(self.element) | ARRAY_FLAG
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Dense:
     """A tensor: elements in row-major order."""
@@ -125,6 +133,7 @@ class Dense:
         return decode(self.dtype, self.data).reshape(self.dims)
 
 
+@uses(shown="id root nested unit")
 @dataclass(frozen=True, slots=True)
 class Symbol:
     """A reference into a serialised compilation unit, whose bytes are carried as they are."""
@@ -136,6 +145,7 @@ class Symbol:
     unit: bytes = b""
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """Attributes of any types; at least one, for a list without elements is an empty array."""
@@ -144,6 +154,7 @@ class Aggregate:
     elements: tuple[Attribute, ...]
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Untyped:
     """An attribute of a file without AttributeTypes: only its offset in the section is known."""
@@ -187,11 +198,13 @@ def encode(dtype: DType, values: list[float] | list[int]) -> bytes:
 # --- locations -----------------------------------------------------------------------------------
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class UnknownLocation:
     """A location that says nothing."""
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class FileLineColumn:
     """A place in a source file."""
@@ -201,6 +214,7 @@ class FileLineColumn:
     column: int
 
 
+@uses(shown="child")
 @dataclass(frozen=True, slots=True)
 class NameLocation:
     """A name for a location."""
@@ -209,6 +223,7 @@ class NameLocation:
     child: Location = UnknownLocation()
 
 
+@uses(shown="caller")
 @dataclass(frozen=True, slots=True)
 class CallSite:
     """A place that was reached by a call."""
@@ -217,6 +232,7 @@ class CallSite:
     caller: Location
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Fused:
     """Several locations that an operation stands for."""
@@ -230,6 +246,7 @@ Location = UnknownLocation | FileLineColumn | NameLocation | CallSite | Fused
 # --- functions -----------------------------------------------------------------------------------
 
 
+@uses(shown="uses type")
 @dataclass(frozen=True, slots=True)
 class Register:
     """A value of a function; ``type`` is None in a file without RegisterTypes."""
@@ -238,6 +255,7 @@ class Register:
     type: str | None
 
 
+@uses(shown="attribute_names")
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """One call of a kernel.
@@ -270,6 +288,7 @@ class Kernel:
     location_offset: int = field(default=0, compare=False)
 
 
+@uses(shown="location")
 @dataclass(frozen=True, slots=True)
 class Body:
     """What a function that is not native does.
@@ -292,6 +311,7 @@ class Body:
     location_offset: int = field(default=0, compare=False)
 
 
+@uses()
 @dataclass(frozen=True, slots=True)
 class Function:
     """An entry of the function index; the nameless ones are regions of kernels."""
@@ -303,6 +323,7 @@ class Function:
     body: Body | None
 
 
+@uses(shown="id alignment data")
 @dataclass(frozen=True, slots=True)
 class UnknownSection:
     """A section of another kind; ``alignment`` is 1 when the file does not say."""
@@ -312,6 +333,7 @@ class UnknownSection:
     data: bytes
 
 
+@uses(shown="kernel_names types strings has_attribute_names has_register_types unknown_sections")
 @dataclass(frozen=True, slots=True)
 class BefFile:
     """A BEF file.

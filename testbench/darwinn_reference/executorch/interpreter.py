@@ -39,6 +39,7 @@ from darwinn_reference.executorch.operators import (
 from darwinn_reference.executorch.placeholders import placeholder_delegates, placeholder_operator
 from darwinn_reference.executorch.promotion import category
 from darwinn_reference.executorch.values import (
+    ROUNDINGS,
     Memory,
     TensorValue,
     has_arithmetic,
@@ -308,7 +309,9 @@ class Method:
         given, outputs = arguments[: last - operator.outputs], arguments[last - operator.outputs :]
         if operator.convention is Convention.PLACED:
             return (operator.kernel(*map(self._as_it_lies, given)),)
-        result = operator.kernel(*map(self._argument, given))
+        rounding = self._rounding(outputs) if operator.rounds else None
+        options = {} if rounding is None else {"rounded": rounding}
+        result = operator.kernel(*map(self._argument, given), **options)
         match operator.convention:
             case Convention.VALUE:
                 _refuse_wide(result)
@@ -328,6 +331,11 @@ class Method:
                     _refuse_conversion(np.asarray(entry).dtype, target.dtype)
                 target.write(entry)
         return targets
+
+    def _rounding(self, outputs: Sequence[int]) -> Callable[[AnyArray], AnyArray] | None:
+        """How sums are rounded for the first output, if that is of half precision."""
+        (target, *_) = self._targets(outputs[:1])
+        return ROUNDINGS.get(target.declared.scalar_type)
 
     def _targets(self, indices: Sequence[int]) -> list[TensorValue]:
         targets: list[TensorValue] = []

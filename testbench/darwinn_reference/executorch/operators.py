@@ -41,7 +41,8 @@ class Operator:
 
     ``outputs`` is the number of output arguments, a list of tensors counting as one;
     ``repeated`` that of arguments at the end which repeat outputs. ``keeps_category``: floats do
-    not become integers in an output, nor integers truth values.
+    not become integers in an output, nor integers truth values. ``rounds``: with an output of half
+    precision the kernel is given ``rounded``, which rounds to its type.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Operator:
     least: int = 0
     most: int | None = None
     keeps_category: bool = False
+    rounds: bool = False
 
     def accepts(self, count: int) -> bool:
         """Whether a call may have ``count`` arguments."""
@@ -92,6 +94,14 @@ def _bounds(kernel: Callable[..., Any]) -> tuple[int, int | None]:
     return least, None if is_open else len(fixed)
 
 
+def _names_of(kernel: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of the arguments of a kernel; none of a function of NumPy's, which does not say."""
+    try:
+        return tuple(inspect.signature(kernel).parameters)
+    except ValueError:
+        return ()
+
+
 _MODULES = (
     distances,
     elementwise,
@@ -125,7 +135,10 @@ def _table() -> dict[str, Operator]:
     for name, kernel in ((n, k) for module in _MODULES for n, k in module.KERNELS.items()):
         outputs = _SEVERAL_OUTPUTS.get(name, 1)
         keeps = name in _KEEPS_CATEGORY
-        table[name] = Operator(name, kernel, Convention.OUT, outputs, 1, *_bounds(kernel), keeps)
+        rounds = "rounded" in _names_of(kernel)
+        table[name] = Operator(
+            name, kernel, Convention.OUT, outputs, 1, *_bounds(kernel), keeps, rounds
+        )
     for name, kernel in movement.IN_PLACE.items():
         table[name] = Operator(name, kernel, Convention.IN_PLACE, 0, 1, *_bounds(kernel))
     for name, kernel in primitives.KERNELS.items():

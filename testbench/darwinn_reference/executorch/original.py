@@ -28,6 +28,7 @@ _MODULES = (
     # Registers the operators of quantized_decomposed.
     "executorch.kernels.quantized",
 )
+_BFLOAT16 = schema.ScalarType.BFLOAT16
 
 
 def unavailable() -> str:
@@ -123,6 +124,8 @@ class OriginalRuntime(Interface):
         if not isinstance(value, np.ndarray | np.generic):
             return value
         tensor = self._torch.from_numpy(np.array(value))
+        if isinstance(declared, schema.Tensor) and declared.scalar_type is _BFLOAT16:
+            tensor = tensor.bfloat16()
         if not isinstance(declared, schema.Tensor) or tensor.ndim != len(declared.dim_order):
             return tensor
         # The runtime takes the memory as it lies: it has to be in the order that the plan expects.
@@ -131,7 +134,9 @@ class OriginalRuntime(Interface):
 
     def _from_torch(self, value: Any) -> Datum:
         if isinstance(value, self._torch.Tensor):
-            array: Datum = value.detach().clone().numpy()
+            # NumPy has no bfloat16: such numbers are float32, as those of the reference.
+            is_bfloat16 = value.dtype is self._torch.bfloat16
+            array: Datum = (value.float() if is_bfloat16 else value).detach().clone().numpy()
             return array
         result: Datum = value
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -55,6 +55,12 @@ def zeros(shape: Sequence[int], dtype: np.dtype[Any] | type[Any]) -> AnyArray:
 
 
 _BFLOAT16 = schema.ScalarType.BFLOAT16
+
+ROUNDINGS: Mapping[schema.ScalarType, Callable[[AnyArray], AnyArray]] = {
+    schema.ScalarType.FLOAT16: lambda x: x.astype(np.float16).astype(np.float32),
+    _BFLOAT16: lambda x: from_bfloat16(to_bfloat16(np.ascontiguousarray(x))),
+}
+"""How float32 is rounded to the types of half precision."""
 
 
 def has_arithmetic(scalar_type: schema.ScalarType) -> bool:

@@ -21,6 +21,7 @@ from darwinn_formats.errors import Unavailable
 from darwinn_formats.files import Source, content_of, errors_name, name_of, read_once
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.errors import ModelError
+from darwinn_reference.tflite import indexing
 from darwinn_reference.tflite.litert import (
     KNOWN_CUSTOM_OPERATORS,
     TIME_LIMIT,
@@ -147,9 +148,12 @@ class WholeModel:
         return tuple(self._port(name, index) for name, index in self._outputs.items())
 
     def _limits(self, index: int) -> tuple[float, float] | None:
-        """What a floating point input can be, by the QUANTIZE that follows it."""
+        """What a floating point input can be, by the QUANTIZE that follows it; what integers can
+        be that index a table.
+        """
         if port_of(self._graph.tensors[index]).dtype.kind != "f":
-            return None
+            limit = self._index_limit(index)
+            return None if not limit else (0, limit - 1)
         for operator in self._graph.operators:
             if index in operator.inputs and name_of_operator(self._model, operator) == "QUANTIZE":
                 port = port_of(self._graph.tensors[operator.outputs[0]])
@@ -160,6 +164,19 @@ class WholeModel:
                     )
                     return least, greatest
         return None
+
+    def _index_limit(self, index: int) -> int | None:
+        """The size of what an integer input indexes."""
+        steps = (
+            indexing.Step(
+                name_of_operator(self._model, each),
+                each.inputs,
+                each.outputs,
+                getattr(each.builtin_options, "axis", 0),
+            )
+            for each in self._graph.operators
+        )
+        return indexing.index_limit(steps, lambda each: self._graph.tensors[each].shape, index)
 
     def _port(self, name: str, index: int) -> TensorPort:
         return replace(port_of(self._graph.tensors[index]), name=name)

@@ -22,7 +22,8 @@ from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.sides import Side
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of
-from darwinn_testbench.programs.run import choose_values, smaller_ports
+from darwinn_testbench.programs.probing import settled_ports, smaller_ports
+from darwinn_testbench.programs.run import choose_values
 from darwinn_testbench.programs.stored import StoredCall, bundled_calls, read_stored
 
 
@@ -40,13 +41,14 @@ class Case:
 @dataclass(frozen=True)
 class Cases:
     """Calls in order; ``drawn`` says that their inputs are random, every second time in the
-    sizes of ``smaller``. They are made one by one.
+    sizes of ``smaller``. ``ports`` are the inputs as they were drawn. They are made one by one.
     """
 
     calls: Sequence[Case] | Sequence[TensorMap]
     function: str | None = None
     drawn: bool = False
     smaller: tuple[Port, ...] = ()
+    ports: tuple[Port, ...] = ()
 
     def __len__(self) -> int:
         return len(self.calls)
@@ -72,6 +74,7 @@ def cases_of(asked: Asked, left: Side, right: Side | None = None) -> Cases:
     runs = asked.runs if expected is None else few_runs(asked.runs, asked.inputs_kind)
 
     found: list[Port] = []
+    settled: list[Port] = []
 
     def chosen() -> Sequence[TensorMap]:
         kinds = asked.inputs_kind
@@ -83,6 +86,9 @@ def cases_of(asked: Asked, left: Side, right: Side | None = None) -> Cases:
         if right is not None and asked.inputs is None:
             ports = borrowed(ports, right.inputs(known))
         drawn = asked.inputs is None and expected is None
+        if asked.inputs is None:
+            ports = settled_ports(left.program, ports, function)
+            settled.extend(ports)
         smaller = smaller_ports(left.program, ports, function) if drawn and runs != 1 else []
         smaller = [] if right is not None and not _is_open(right, known) else smaller
         sets = choose_values(
@@ -98,7 +104,9 @@ def cases_of(asked: Asked, left: Side, right: Side | None = None) -> Cases:
             wanted = [call for call in bundled if function in (None, call.function)]
             return Cases([_stored_case(left, call) for call in wanted])
         sets = chosen()
-        return Cases(sets, function, drawn=asked.inputs is None, smaller=tuple(found))
+        return Cases(
+            sets, function, drawn=asked.inputs is None, smaller=tuple(found), ports=tuple(settled)
+        )
     given = () if asked.inputs is None else chosen()
     calls = read_stored(expected, len(given) or runs or len(asked.inputs_kind))
     if asked.inputs is None and all(call.inputs is not None for call in calls):
@@ -127,6 +135,9 @@ def borrowed(ports: Sequence[Port], others: Sequence[Port]) -> list[Port]:
 
 
 def _borrowed(port: Port, other: Port) -> Port:
+    if other.limit is not None and port.dtype == other.dtype:
+        # What one side indexes, the other has to be able to index, too.
+        port = replace(port, limit=min(port.limit or other.limit, other.limit))
     if port.dtype is None:
         return replace(_integer_port(other), name=port.name)
     if port.bounds is None or other.shape is None or len(port.bounds) != len(other.shape):

@@ -31,6 +31,7 @@ from darwinn_testbench.comparison.check import (
     row_of,
 )
 from darwinn_testbench.comparison.compare import compare
+from darwinn_testbench.comparison.constants import constants_of, differing
 from darwinn_testbench.comparison.conversion import Comparable, comparable, convert, quantised
 from darwinn_testbench.comparison.first_difference import (
     Judge,
@@ -88,9 +89,13 @@ class ProgramCheck(Check):
         self.calls: list[tuple[str | None, Sequence[Datum]]] = []
         self.references: list[tuple[str | None, Sequence[Datum]]] = []
         self.pairings: list[PairingFigures] = []
+        self.constants: list[Divergence] = []
 
     def begin(self, progress: ProgressCallback) -> None:
-        """Nothing: a chip is prepared with its first call."""
+        """Compare constants, where both sides are programs; a chip is prepared with its call."""
+        if self.right is not None and self.left.device is None:
+            own, others = constants_of(self.left.program), constants_of(self.right.program)
+            self.constants = differing(own, others)
 
     def go_further(self, progress: ProgressCallback) -> None:
         """As :class:`Check`: there are no such calls, what they would cost is not known."""
@@ -330,7 +335,7 @@ class ProgramCheck(Check):
     def _found(self) -> dict[str, Any]:
         device = self.left.device
         return {
-            "divergences": self.divergences,
+            "divergences": self._differences,
             **({"pairings": self.pairings} if self.pairings else {}),
             **({"warnings": warnings} if (warnings := self._drawn_sizes()) else {}),
             "assumptions": () if device is None else device.session.assumed,
@@ -340,21 +345,27 @@ class ProgramCheck(Check):
         drawn = self.cases.drawn and self.left.device is None
         if not drawn:
             return []
-        return drawn_sizes(self.left.inputs(self.asked.function), self.cases.smaller)
+        declared = self.left.inputs(self.asked.function)
+        return drawn_sizes(declared, self.cases.ports, self.cases.smaller)
 
     def _verdict(self) -> Verdict | None:
         if not self.rows:
             return self.asked.uncompared
         # An error that the outputs of these inputs do not show is one all the same.
         found = worst(row.verdict for row in self.rows)
-        return Verdict.MISMATCH if self.divergences and not found.failed else None
+        return Verdict.MISMATCH if self._differences and not found.failed else None
+
+    @property
+    def _differences(self) -> list[Divergence]:
+        """What differs within: what ``--localise`` found, else the constants that differ."""
+        return self.divergences or self.constants
 
     @property
     def _inner_difference(self) -> str:
         """The first value that differs within, where all outputs agree."""
-        if not self.divergences or any(row.verdict.failed for row in self.rows):
+        if not self._differences or any(row.verdict.failed for row in self.rows):
             return ""
-        first = self.divergences[0]
+        first = self._differences[0]
         return f"{first.where} is not {first.name} of the reference, though all outputs agree"
 
     def _summary(self) -> str:

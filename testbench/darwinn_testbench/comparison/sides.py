@@ -30,6 +30,7 @@ from darwinn_reference.protocol import (
     Steps,
     Tap,
 )
+from darwinn_reference.tflite import indexing
 from darwinn_reference.tflite.graph import Network, NetworkTensor, TensorValues
 from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_sim.errors import SimulationError
@@ -421,8 +422,20 @@ def port_of(port: TensorPort) -> Port:
 def _graph_port(network: Network, index: int) -> Port:
     tensor = network.tensors[index]
     if not tensor.quantised:
-        return Port(tensor.name, tensor.dtype, tensor.shape, steps=_steps_of(network, index))
+        steps, limit = _steps_of(network, index), _index_limit(network, index)
+        return Port(tensor.name, tensor.dtype, tensor.shape, steps=steps, limit=limit)
     return Port(tensor.name, tensor.dtype, tensor.shape, *_whole_quantisation(tensor))
+
+
+def _index_limit(network: Network, index: int) -> int | None:
+    """The size of what an integer input indexes."""
+    if network.tensors[index].dtype.kind not in "iu":
+        return None
+    steps = (
+        indexing.Step(each.name, each.inputs, each.outputs, int(each.options.get("axis", 0)))
+        for each in network.operators
+    )
+    return indexing.index_limit(steps, lambda each: network.tensors[each].shape, index)
 
 
 def _whole_quantisation(tensor: NetworkTensor) -> tuple[float, int]:

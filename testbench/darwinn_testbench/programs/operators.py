@@ -17,6 +17,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.handler import Opening
 from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.programs.probing import settled_ports
 from darwinn_testbench.programs.recorder import Recorder, Seen
 from darwinn_testbench.programs.run import choose_values, drawn_sizes, inputs_of
 from darwinn_testbench.report import Report, Row, Verdict, counted, verdict_of
@@ -155,11 +156,12 @@ def inputs_of_call(
         OSError: a file of them cannot be read.
     """
     ports = inputs_of(program, function, file)
-    sets = choose_values(inputs, ports, seed=seed, runs=1)
+    drawn = settled_ports(program, ports, function) if inputs is None else list(ports)
+    sets = choose_values(inputs, drawn, seed=seed, runs=1)
     if len(sets) != 1:
         raise InputError(f"{file}: {counted(len(sets), 'set')} of inputs: one call takes one")
     values: list[Datum] = [sets[0][port.name] for port in ports]
-    return values, drawn_sizes(ports) if inputs is None else []
+    return values, drawn_sizes(ports, drawn) if inputs is None else []
 
 
 def operators_in(asked: Call) -> Report[OperatorRow]:

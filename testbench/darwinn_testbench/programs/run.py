@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +33,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import DEFAULT_FUNCTIONS, format_of, open_program
 from darwinn_testbench.programs.handler import REGION, Opening, Suite
 from darwinn_testbench.programs.natives import load_natives
+from darwinn_testbench.programs.probing import reading_port, settled_ports, smaller_ports
 from darwinn_testbench.programs.stored import StoredCall, bundled_calls
 from darwinn_testbench.programs.taps import ValueTaps
 from darwinn_testbench.report import Report, Verdict, verdict_of
@@ -41,10 +41,6 @@ from darwinn_testbench.report.remarked import remarked
 from darwinn_testbench.request.inputs import Inputs, head_of
 from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.records import ProgramRun
-
-_OPEN_SIZE = 1
-"""Size that random inputs take in a dimension that the program leaves open."""
-
 
 _MACHINE_CODE = "machine code, which the original runtime has executed"
 
@@ -54,13 +50,15 @@ def program_run(asked: ProgramRun) -> Report[RunRow]:
     """Call a function of an ExecuTorch, IREE or BEF program once for each set of inputs.
 
     Inputs are given as for :func:`darwinn_testbench.chip.execution.run`. Where the program leaves a
-    size open, drawn ones have its upper bound, every second set a smaller one, or size 1 if it says
-    no bound; a warning says which. A bundled program (.bpte) brings its inputs, each of a call of a
-    new program, unless ``runs`` or kinds of inputs are asked for. Other state that the program has
-    stays from call to call. A BEF file of several functions, none of them chosen nor called
-    ``main`` or ``forward``, is run as the test that it is: every function without arguments, in
-    order; so is a text that says which errors it expects. What kernels print is in the figures.
-    ``data`` are files of external data, ``host`` is what is said of the host of a BEF file.
+    size open, drawn ones have its upper bound, or the greatest of 8, 4, 3, 2 and 1 that it takes if
+    it says none, and every second set a smaller one; a warning says which. Integers with which it
+    faults are not drawn if it takes smaller ones. A bundled program (.bpte) brings its inputs, each
+    of a call of a new program, unless ``runs`` or kinds of inputs are asked for. Other state that
+    the program has stays from call to call. A BEF file of several functions, none of them chosen
+    nor called ``main`` or ``forward``, is run as the test that it is: every function without
+    arguments, in order; so is a text that says which errors it expects. What kernels print is in
+    the figures. ``data`` are files of external data, ``host`` is what is said of the host of a BEF
+    file.
 
     Raises:
         FormatError, OSError: the file is not valid or cannot be read.
@@ -97,9 +95,14 @@ def program_run(asked: ProgramRun) -> Report[RunRow]:
     few, kinds = few_runs(asked.runs, asked.inputs_kind), asked.inputs_kind
     own = [] if inputs is not None or asked.runs or kinds else own_calls(source, function)
     several = inputs is None and not own and max(few or 0, len(kinds)) > 1
-    smaller = smaller_ports(program, ports, function) if several else []
+    before = printed.tell()
+    drawn = list(ports) if inputs is not None or own else settled_ports(program, ports, function)
+    smaller = smaller_ports(program, drawn, function) if several else []
+    # What the calls have printed that looked for sizes is no output of the run.
+    printed.seek(before)
+    printed.truncate()
     sets: Sequence[Any] = own or choose_values(
-        inputs, ports, seed=asked.seed, runs=few, inputs_kind=kinds, smaller=smaller
+        inputs, drawn, seed=asked.seed, runs=few, inputs_kind=kinds, smaller=smaller
     )
     rows: list[RunRow] = []
     fault: ExecutionError | None = None
@@ -140,7 +143,7 @@ def program_run(asked: ProgramRun) -> Report[RunRow]:
             random_inputs=inputs is None and not own,
             taps=[] if looks is None else looks.found,
             warnings=[
-                *([] if inputs is not None or own else drawn_sizes(ports, smaller)),
+                *([] if inputs is not None or own else drawn_sizes(ports, drawn, smaller)),
                 *([] if executed_by is engine else [_MACHINE_CODE]),
             ],
         ),
@@ -263,7 +266,7 @@ def choose_values(
     refuse_drawing(runs, inputs_kind)
     files = [item for item in given if not isinstance(item, Mapping)]
     if files:
-        arrays = read_arrays(files, [_reading_port(port) for port in ports])
+        arrays = read_arrays(files, [reading_port(port) for port in ports])
         return input_sets(arrays, [_given_port(port, arrays) for port in ports])
     return list(_given_sets([item for item in given if isinstance(item, Mapping)], ports))
 
@@ -279,19 +282,27 @@ def _given_sets(
 def _random_port(port: Port) -> TensorPort:
     if port.dtype is None or port.shape is None:
         raise InputError(f"{port}: the program does not say its type: give its data with --inputs")
-    return _reading_port(port)
+    return reading_port(port)
 
 
-def drawn_sizes(ports: Sequence[Port], smaller: Sequence[Port] = ()) -> list[str]:
-    """What is to be said of the sizes that drawn inputs have where the program leaves them open."""
+def drawn_sizes(
+    ports: Sequence[Port], drawn: Sequence[Port] = (), smaller: Sequence[Port] = ()
+) -> list[str]:
+    """What is to be said of the sizes that drawn inputs have where the program leaves them open,
+    and of indices whose table was found by calls.
+
+    ``ports`` are as the program declares them, ``drawn`` as ``settled_ports`` gives them.
+    """
     found = []
-    for number, port in enumerate(ports):
+    for number, (port, taken) in enumerate(zip(ports, drawn or ports, strict=True)):
+        if taken.limit is not None and port.limit is None:
+            found.append(f"{port}: drawn below {taken.limit}: with more the program faults")
         if port.shape is None or None not in port.shape:
             continue
-        sizes = _sizes_text(port)
+        sizes = _sizes_text(taken)
         if port.bounds is not None:
             sizes += ", the upper bound"
-        if smaller and smaller[number].shape != port.bounds:
+        if smaller and smaller[number].shape != taken.bounds:
             sizes += f", and every second time as {_sizes_text(smaller[number])}"
         rest = "which the program leaves open: --inputs gives data of other sizes"
         found.append(f"{port}: drawn as {sizes}, {rest}")
@@ -299,66 +310,12 @@ def drawn_sizes(ports: Sequence[Port], smaller: Sequence[Port] = ()) -> list[str
 
 
 def _sizes_text(port: Port) -> str:
-    return "x".join(map(str, _reading_port(port).shape))
-
-
-_MOST_PROBED = 1 << 21
-"""Elements of all inputs of a program whose smaller sizes are looked for: each takes a call."""
-_MOST_PROBES = 4
-
-
-def smaller_ports(program: Reference, ports: Sequence[Port], function: str | None) -> list[Port]:
-    """The ports in smaller sizes that the program takes, where it bounds sizes; else none.
-
-    Of the bounds in a file some are the only size. So each bound is halved wherever it stands, and
-    the program called with zeros.
-    """
-    bounded = [port.bounds or () for port in ports]
-    known = all(port.shape is not None and port.dtype is not None for port in ports)
-    if not any(bounded) or not known or sum(map(math.prod, bounded)) > _MOST_PROBED:
-        return []
-    found = list(ports)
-    sizes = sorted({size for bounds in bounded for size in bounds if size > 1}, reverse=True)
-    for size in sizes[:_MOST_PROBES]:
-        tried = [_halved(port, size) for port in found]
-        try:
-            program.run([_zeros(port) for port in tried], function=function)
-        except ExecutionError:
-            continue
-        finally:
-            program.reset()
-        found = tried
-    return found if found != list(ports) else []
-
-
-def _halved(port: Port, size: int) -> Port:
-    """The port with a bound of this size halved, as its shape."""
-    if port.bounds is None:
-        return port
-    shape = _reading_port(port).shape
-    together = zip(shape, port.bounds, strict=True)
-    halved = tuple(-(-own // 2) if own == bound == size else own for own, bound in together)
-    return replace(port, shape=halved)
-
-
-def _zeros(port: Port) -> AnyArray:
-    return np.zeros(_reading_port(port).shape, port.dtype)
-
-
-def _reading_port(port: Port) -> TensorPort:
-    """The port for what reads files: with a size and a type where they are open."""
-    bounds = port.bounds or (_OPEN_SIZE,) * len(port.shape or ())
-    together = zip(port.shape or (), bounds, strict=True)
-    shape = tuple(bound if size is None else size for size, bound in together)
-    dtype = np.dtype(np.uint8) if port.dtype is None else port.dtype
-    known = port.scale or 0.0, port.zero_point or 0
-    limits = None if port.limit is None or not port.limit else (0, port.limit - 1)
-    return TensorPort(port.name, shape, dtype, *known, limits=limits, steps=port.steps)
+    return "x".join(map(str, reading_port(port).shape))
 
 
 def _given_port(port: Port, arrays: Mapping[str, Given]) -> TensorPort:
     """The port with the sizes and the type of its data where the program leaves them open."""
-    known = _reading_port(port)
+    known = reading_port(port)
     array = arrays.get(port.name)
     if array is None:
         return known

@@ -11,7 +11,8 @@ import pytest
 from darwinn_formats.executorch.builder import MethodBuilder, ProgramBuilder, Value
 from darwinn_reference.executorch import ExecutorchReference
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.programs.run import choose_values, inputs_of, smaller_ports
+from darwinn_testbench.programs.probing import smaller_ports
+from darwinn_testbench.programs.run import choose_values, inputs_of
 
 F32, I64 = np.float32, np.int64
 ROWS = 11

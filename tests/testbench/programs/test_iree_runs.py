@@ -40,9 +40,9 @@ def machine_code() -> bytes:
 
 def test_a_size_that_is_open_is_stated_where_it_was_drawn() -> None:
     report = run_program(open_module(), seed=1, runs=1)
-    assert [row.shape for row in report.rows] == [(1, 4)]
+    assert [row.shape for row in report.rows] == [(8, 4)]
     (warning,) = report.figures["warnings"]
-    assert warning.startswith("x (int8 ?x4): drawn as 1x4")
+    assert warning.startswith("x (int8 ?x4): drawn as 8x4")
     checked = verify(open_module(), reference=open_module(), runs=1)
     assert not checked.verdict.failed
     assert checked.figures["warnings"] == [warning]

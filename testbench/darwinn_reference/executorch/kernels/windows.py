@@ -20,6 +20,8 @@ from darwinn_reference.executorch.values import refuse_more, zeros
 
 Kernel = Callable[..., Any]
 Sizes = tuple[int, ...]
+Rounding = Callable[[AnyArray], AnyArray]
+"""Rounds float32 to the numbers of a narrower type."""
 
 
 def each(values: Sequence[int], rank: int) -> Sizes:
@@ -117,6 +119,89 @@ def convolve_transposed(
     return np.asarray(inner.reshape(batch, groups * weight.shape[1], *inner.shape[3:]))
 
 
+def _each_group(channel: int, position: Sizes, axis: int) -> tuple[Any, ...]:
+    """Of weights by group, two kinds of channel and position: one channel of a dimension."""
+    key: list[Any] = [slice(None)] * 3
+    key[axis] = channel
+    return (*key, *position)
+
+
+def _convolve_rounded(
+    x: AnyArray,
+    weight: AnyArray,
+    bias: AnyArray | None,
+    steps: tuple[Sizes, Sizes, Sizes],
+    groups: int,
+    rounded: Rounding,
+) -> AnyArray:
+    """A convolution whose products and sums are each rounded, as the original's loops do.
+
+    Channels come first, then the positions of the window; the bias is added last. ``steps`` are
+    stride, padding and dilation.
+    """
+    stride, padding, dilation = steps
+    kernel = weight.shape[2:]
+    padded = pad(x, padding, padding)
+    output = tuple(
+        (size - spread * (width - 1) - 1) // step + 1
+        for size, spread, width, step in zip(
+            padded.shape[2:], dilation, kernel, stride, strict=True
+        )
+    )
+    per_group = weight.shape[1]
+    image = padded.reshape(len(x), groups, per_group, *padded.shape[2:])
+    weights = weight.reshape(groups, -1, per_group, *kernel)
+    result = zeros((len(x), groups, weights.shape[1], *output), np.float32)
+    for channel in range(per_group):
+        of_channel = image[:, :, channel, np.newaxis]
+        for position, view in window_views(of_channel, kernel, stride, dilation, output):
+            factors = weights[_each_group(channel, position, 2)]
+            product = rounded(factors.reshape(*factors.shape, *[1] * len(kernel)) * view)
+            result = rounded(result + product)
+    whole = result.reshape(len(x), len(weight), *output)
+    return whole if bias is None else whole + bias.reshape(-1, *[1] * len(kernel))
+
+
+def _convolve_transposed_rounded(
+    x: AnyArray,
+    weight: AnyArray,
+    bias: AnyArray | None,
+    steps: tuple[Sizes, Sizes, Sizes, Sizes],
+    groups: int,
+    rounded: Rounding,
+) -> AnyArray:
+    """A transposed convolution whose products and sums are each rounded, from the bias on.
+
+    The original walks over the pixels of the input, so that a result meets the last position of
+    the window first, of all channels. ``steps`` are stride, padding, dilation and padding of the
+    output.
+    """
+    stride, padding, dilation, output_padding = steps
+    kernel, sizes = weight.shape[2:], x.shape[2:]
+    full = tuple(
+        (size - 1) * step + spread * (width - 1) + 1 + extra
+        for size, step, spread, width, extra in zip(
+            sizes, stride, dilation, kernel, output_padding, strict=True
+        )
+    )
+    outputs, ones = weight.shape[1], [1] * len(kernel)
+    weights = weight.reshape(groups, -1, outputs, *kernel)
+    image = x.reshape(len(x), groups, -1, *sizes)
+    result = zeros((len(x), groups, outputs, *full), np.float32)
+    if bias is not None:
+        result += bias.reshape(groups, outputs, *ones)
+    views = list(window_views(result, kernel, stride, dilation, sizes))
+    for position, target in reversed(views):
+        for channel in range(weights.shape[1]):
+            pixels = image[:, :, channel, np.newaxis]
+            factors = weights[_each_group(channel, position, 1)]
+            product = rounded(factors.reshape(*factors.shape, *ones) * pixels)
+            target[:] = rounded(target + product)
+    crop = _last(slice(cut, size - cut) for cut, size in zip(padding, full, strict=True))
+    inner = result[crop]
+    return np.asarray(inner.reshape(len(x), groups * outputs, *inner.shape[3:]))
+
+
 def convolution(
     x: AnyArray,
     weight: AnyArray,
@@ -127,14 +212,29 @@ def convolution(
     transposed: bool,
     output_padding: Sequence[int],
     groups: int,
+    *,
+    rounded: Rounding | None = None,
 ) -> AnyArray:
-    """Convolution or transposed convolution in one or two dimensions, with or without batch."""
+    """Convolution or transposed convolution in one or two dimensions, with or without batch.
+
+    With ``rounded`` every product and every sum is rounded.
+    """
     rank = weight.ndim - 2
     x, weight = accumulating(x), accumulating(weight)
     batched = x if x.ndim == rank + 2 else x[np.newaxis]
     steps, margins, spreads = (each(entry, rank) for entry in (stride, padding, dilation))
+    extra = each(output_padding, rank) or (0,) * rank
+    if rounded is not None:
+        if transposed:
+            result = _convolve_transposed_rounded(
+                batched, weight, bias, (steps, margins, spreads, extra), groups, rounded
+            )
+        else:
+            result = _convolve_rounded(
+                batched, weight, bias, (steps, margins, spreads), groups, rounded
+            )
+        return result if x.ndim == rank + 2 else result[0]
     if transposed:
-        extra = each(output_padding, rank) or (0,) * rank
         result = convolve_transposed(batched, weight, steps, margins, spreads, extra, groups)
     else:
         result = convolve(batched, weight, steps, margins, spreads, groups)

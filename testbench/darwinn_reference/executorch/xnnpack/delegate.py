@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from darwinn_reference.executorch.xnnpack.showing import Showing
 BACKEND = "XnnpackBackend"
 """The id of the delegate in programs."""
 
-_EXTERNAL_TYPES = {Datatype.FP32, Datatype.QINT8, Datatype.QUINT8, Datatype.INT32}
+_EXTERNAL_TYPES = {Datatype.FP32, Datatype.FP16, Datatype.QINT8, Datatype.QUINT8, Datatype.INT32}
 _KNOWN_FLAGS: Mapping[type[Any], int] = {
     schema.FullyConnected: schema.TRANSPOSE_WEIGHTS,
     schema.BatchMatrixMultiply: schema.TRANSPOSE_WEIGHTS,
@@ -119,6 +119,7 @@ class Delegate:
         for value in self._given:
             values[value.tensor.id_out] = described(value, _argument(arguments, value).array())
         self._clock.restart()
+        held = sum(entry.array.nbytes for entry in values.values())
         for step in self._steps:
             if passed := self._clock.passed():
                 raise ExecutionError(f"the delegate has not ended after {passed}")
@@ -128,7 +129,10 @@ class Delegate:
                         self._run(step, values)
                     else:
                         showing.node(step, values, self._run)
-                    self._release(step, values)
+                    held += _bytes_of(step.outputs, values) - _bytes_of(step.last, values)
+                    for index in step.last:
+                        values.pop(index, None)
+                    refuse_more(held, "values")
             except (ValueError, IndexError, ExecutionError, MemoryError) as error:
                 reason = str(error) or type(error).__name__
                 raise ExecutionError(f"node {step.number} {step.name}: {reason}") from None
@@ -152,10 +156,9 @@ class Delegate:
             for output, array in zip(step.outputs, each, strict=True):
                 values[output] = described(self._graph.values[output], array)
 
-    def _release(self, step: Step, values: dict[int, Operand]) -> None:
-        for index in step.last:
-            values.pop(index, None)
-        refuse_more(sum(entry.array.nbytes for entry in values.values()), "values")
+
+def _bytes_of(indices: Iterable[int], values: Mapping[int, Operand]) -> int:
+    return sum(values[index].array.nbytes for index in indices if index in values)
 
 
 def open_delegate(payload: memoryview, named_data: xnnpack.Lookup, offset: int) -> Delegate:

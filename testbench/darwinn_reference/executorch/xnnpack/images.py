@@ -74,7 +74,7 @@ def resize(
     node: schema.StaticResizeBilinear2D, operands: Sequence[Operand], target: Target
 ) -> AnyArray:
     """Images of another size, each pixel from four; of stored numbers with weights of 11 bits."""
-    image = operands[0].array
+    image = operands[0].real() if operands[0].is_float else operands[0].array
     if image.ndim != 4 or 0 in image.shape:
         raise ExecutionError(f"an image of sizes {image.shape}")
     batch, height, _, channels = image.shape
@@ -84,7 +84,7 @@ def resize(
     rows = _samples(node, image.shape[1], node.new_height)
     columns = _samples(node, image.shape[2], node.new_width)
     if operands[0].is_float:
-        return _blend(_blend(image, 2, *columns), 1, *rows)
+        return target.of_real(_blend(_blend(image, 2, *columns), 1, *rows))
     first = _blend(image.astype(np.int64), 2, *columns[:2], _whole(columns[2]), _WEIGHT_BITS)
     both = _blend(first, 1, *rows[:2], _whole(rows[2]), _WEIGHT_BITS)
     half = 1 << (2 * _WEIGHT_BITS - 1)

@@ -21,6 +21,7 @@ from darwinn_reference.executorch.values import refuse_more
 
 DTYPES: dict[Datatype, type[np.generic]] = {
     Datatype.FP32: np.float32,
+    Datatype.FP16: np.float16,
     Datatype.QINT8: np.int8,
     Datatype.QUINT8: np.uint8,
     Datatype.QINT32: np.int32,
@@ -32,6 +33,9 @@ DTYPES: dict[Datatype, type[np.generic]] = {
     Datatype.INT32: np.int32,
 }
 """NumPy types of the elements of values that can be computed with."""
+
+FLOATS = frozenset({Datatype.FP32, Datatype.FP16})
+"""Types whose numbers are what they stand for."""
 
 LIMITS = {Datatype.QINT8: (-128, 127), Datatype.QUINT8: (0, 255)}
 """Least and greatest element of the types that results are quantised to."""
@@ -66,7 +70,7 @@ class Operand:
     @property
     def is_float(self) -> bool:
         """Whether the numbers are what they stand for."""
-        return self.datatype is Datatype.FP32
+        return self.datatype in FLOATS
 
     def real(self) -> Float:
         """The real numbers, of a value with one scale."""
@@ -86,6 +90,11 @@ class Target:
     zero_point: int
     low: float
     high: float
+
+    @property
+    def is_float(self) -> bool:
+        """Whether real numbers are stored as they are, or rounded to half precision."""
+        return self.datatype in FLOATS
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -116,15 +125,20 @@ class Target:
     def _kept(self, whole: Float) -> AnyArray:
         return np.fmin(np.fmax(whole, self.bounds[0]), self.bounds[1]).astype(DTYPES[self.datatype])
 
-    def clamped(self, numbers: Float) -> Float:
-        """Real numbers within the limits of the node."""
-        if self.low == -np.inf and self.high == np.inf:
-            return numbers
-        return np.clip(numbers, np.float32(self.low), np.float32(self.high))
+    def clamp(self, numbers: Float) -> None:
+        """Bring real numbers within the limits of the node, where they are."""
+        if self.low != -np.inf or self.high != np.inf:
+            np.clip(numbers, np.float32(self.low), np.float32(self.high), out=numbers)
+
+    def clamped(self, numbers: Float) -> AnyArray:
+        """Real numbers within the limits of the node, rounded to the type where that is a float."""
+        if self.low != -np.inf or self.high != np.inf:
+            numbers = np.clip(numbers, np.float32(self.low), np.float32(self.high))
+        return numbers.astype(DTYPES[self.datatype], copy=False)
 
     def of_real(self, numbers: Float) -> AnyArray:
         """What is stored for real numbers, limits applied."""
-        if self.datatype is Datatype.FP32:
+        if self.is_float:
             return self.clamped(numbers.astype(np.float32, copy=False))
         return self.quantise(numbers.astype(np.float32, copy=False))
 
@@ -137,7 +151,15 @@ def padded_by(image: AnyArray, margins: Sequence[tuple[int, int]], number: float
     """
     sizes = [size + sum(each) for size, each in zip(image.shape[1:3], margins, strict=True)]
     refuse_more(math.prod((len(image), *sizes, image.shape[-1])) * image.itemsize, "a margin")
-    return np.pad(image, [(0, 0), *margins, (0, 0)], constant_values=number)
+    (top, bottom), (left, right) = margins
+    if not top + bottom + left + right:
+        return image
+    padded = np.empty((len(image), *sizes, image.shape[-1]), image.dtype)
+    inside = slice(top, sizes[0] - bottom)
+    padded[:, :top] = padded[:, sizes[0] - bottom :] = number
+    padded[:, inside, :left] = padded[:, inside, sizes[1] - right :] = number
+    padded[:, inside, left : sizes[1] - right] = image
+    return padded
 
 
 def constant_of(graph: XnnpackGraph, value: schema.Value) -> Operand:

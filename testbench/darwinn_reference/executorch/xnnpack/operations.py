@@ -22,10 +22,10 @@ Kernel = Callable[[Any, Sequence[Operand], Target], AnyArray | tuple[AnyArray, .
 Types = tuple[Datatype, ...]
 """Types of the inputs of a node, without a bias that is not there, then of its first output."""
 
-_FP32, _INT8, _UINT8 = Datatype.FP32, Datatype.QINT8, Datatype.QUINT8
+_FP32, _FP16, _INT8, _UINT8 = Datatype.FP32, Datatype.FP16, Datatype.QINT8, Datatype.QUINT8
 _DYNAMIC, _BY_CHANNEL = Datatype.QDINT8, Datatype.QCINT8
-_FLOATS = (_FP32,)
-_REALS = (_FP32, _INT8, _UINT8)
+_FLOATS = (_FP32, _FP16)
+_REALS = (*_FLOATS, _INT8, _UINT8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ def _with_bias(left: Datatype, right: Datatype, bias: Datatype, output: Datatype
 
 _STATIC = {
     *_with_bias(_FP32, _FP32, _FP32, _FP32),
+    *_with_bias(_FP16, _FP16, _FP16, _FP16),
+    *_with_bias(_FP16, _FP32, _FP32, _FP16),
     *_with_bias(_INT8, _INT8, Datatype.QINT32, _INT8),
     *_with_bias(_INT8, _BY_CHANNEL, Datatype.QCINT32, _INT8),
     *_with_bias(_UINT8, _UINT8, Datatype.QINT32, _UINT8),
@@ -71,7 +73,8 @@ _MATRIX = frozenset(
 )
 _CONVERSIONS = frozenset(
     {
-        *((_FP32, entry) for entry in (_INT8, _UINT8, _DYNAMIC)),
+        *((_FP32, entry) for entry in (_FP16, _INT8, _UINT8, _DYNAMIC)),
+        (_FP16, _FP32),
         *((entry, _FP32) for entry in (_INT8, _UINT8)),
         (_INT8, _INT8),
         (_UINT8, _UINT8),
@@ -106,7 +109,7 @@ OPERATIONS: Mapping[type[Any], Entry] = {
     schema.BatchMatrixMultiply: Entry(products.batch_product, _alike(2, _FLOATS)),
     schema.AvgPooling2d: Entry(images.average_pooling, _alike(1, _FLOATS), limited=True),
     schema.MaxPooling2d: Entry(images.max_pooling, _alike(1), limited=True, moves=True),
-    schema.ArgMaxPooling2d: Entry(images.argmax_pooling, _alike(1, _FLOATS)),
+    schema.ArgMaxPooling2d: Entry(images.argmax_pooling, _alike(1, (_FP32,))),
     schema.GlobalAvgPooling2d: Entry(images.global_average, _alike(1), limited=True),
     schema.StaticResizeBilinear2D: Entry(images.resize, _alike(1), moves=True),
     schema.Copy: Entry(movement.copy, _alike(1), moves=True),

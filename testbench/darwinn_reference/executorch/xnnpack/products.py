@@ -1,13 +1,16 @@
 """Convolutions and matrix products.
 
 Quantised: products and sums are those of integers, of which float64 holds every one exactly; the
-sum is scaled in float32. Floats are summed in another order than XNNPACK does.
+sum is scaled in float32. Floats are summed in another order than XNNPACK does; those of half
+precision in float32, and what comes out is rounded once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,18 +20,30 @@ from darwinn_formats.executorch.xnnpack.schema import Datatype
 
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.executorch.values import refuse_more
-from darwinn_reference.executorch.xnnpack.operands import Operand, Target, padded_by
+from darwinn_reference.executorch.xnnpack.correlation import (
+    Windows,
+    correlate,
+    correlate_halves,
+    rows_times,
+    times,
+)
+from darwinn_reference.executorch.xnnpack.operands import DTYPES, Operand, Target, padded_by
 
 
 def convolution(node: schema.Convolution, operands: Sequence[Operand], target: Target) -> AnyArray:
     """A convolution of images; filters are outputs, height, width, inputs of a group."""
     image, weights, *rest = operands
-    filters = _centred(weights)
+    filters = _centred(_like(weights, image))
     if isinstance(node, schema.DepthwiseConv2d):
         # Outputs last, one input each.
         filters = filters.reshape(*filters.shape[1:], 1).transpose(2, 0, 1, 3)
+    bias = rest[0] if rest else None
+    if isinstance(node, schema.DepthwiseConv2d) and image.datatype is Datatype.FP16:
+        start = np.zeros(1, np.float32) if bias is None else _like(bias, image).array
+        halves = partial(correlate_halves, start)
+        return target.clamped(_correlate(node, _centred(image), filters, halves))
     total = _correlate(node, _centred(image), filters)
-    return _scaled(total, image, weights, rest[0] if rest else None, target)
+    return _scaled(total, image, weights, bias, target)
 
 
 def transposed_convolution(
@@ -36,7 +51,7 @@ def transposed_convolution(
 ) -> AnyArray:
     """A transposed convolution of images."""
     image, weights, *rest = operands
-    total = _spread(node, _centred(image), _centred(weights))
+    total = _spread(node, _centred(image), _centred(_like(weights, image)))
     return _scaled(total, image, weights, rest[0] if rest else None, target)
 
 
@@ -48,14 +63,14 @@ def fully_connected(
     bias = rest[0] if rest else None
     if weights.datatype is Datatype.QBINT4:
         return _grouped(rows, weights, bias, target)
-    matrix = _centred(weights)
+    matrix = _centred(_like(weights, rows))
     if node.flags & schema.TRANSPOSE_WEIGHTS:
         matrix = matrix.T
     given = _centred(rows)
     if given.shape[-1] != matrix.shape[1]:
         raise ExecutionError(f"rows of {given.shape[-1]} elements, weights of {matrix.shape[1]}")
     refuse_more(given.size // given.shape[-1] * len(matrix) * given.itemsize, "a product")
-    return _scaled(given @ matrix.T, rows, weights, bias, target)
+    return _scaled(rows_times(given, matrix), rows, weights, bias, target)
 
 
 def batch_product(
@@ -76,29 +91,46 @@ def batch_product(
 def _centred(operand: Operand) -> AnyArray:
     """Floats, or stored numbers without their zero point in float64."""
     if operand.is_float:
-        return operand.array
+        return operand.real()
     centred: AnyArray = operand.array.astype(np.float64) - operand.zero_point
     return centred
+
+
+def _like(constant: Operand, given: Operand) -> Operand:
+    """A constant of floats as XNNPACK stores it for the numbers that it meets: half precision."""
+    if given.datatype is not Datatype.FP16 or constant.datatype is not Datatype.FP32:
+        return constant
+    with np.errstate(over="ignore"):
+        halves = constant.array.astype(np.float16)
+    return replace(constant, datatype=Datatype.FP16, array=halves)
 
 
 def _scaled(
     total: AnyArray, left: Operand, right: Operand, bias: Operand | None, target: Target
 ) -> AnyArray:
     """Sums of products as what the node writes, by the types of its operands."""
-    if target.datatype is not Datatype.FP32:
+    if not target.is_float:
         if bias is not None:
             total = total + bias.array
         scale = left.scale * right.scale / target.scale
         return target.stored(total.astype(np.float32) * scale)
     if left.is_float and right.is_float:
-        real = total if bias is None else total + bias.array
-        return target.clamped(real.astype(np.float32, copy=False))
+        added = None if bias is None else _like(bias, left).array
+        return _finished(total, added, target)
     # The scale of the row, then that of the channel together with the bias: one rounding each.
     rows = total.astype(np.float32) * np.asarray(left.scale, np.float32)
     exact = rows.astype(np.float64) * np.asarray(right.scale, np.float64)
     if bias is not None:
         exact = exact + bias.array
     return target.clamped(exact.astype(np.float32))
+
+
+def _finished(total: AnyArray, bias: AnyArray | None, target: Target) -> AnyArray:
+    """Sums, which are written to, with a bias and within the limits."""
+    if bias is not None:
+        total += bias
+    target.clamp(total)
+    return total.astype(DTYPES[target.datatype], copy=False)
 
 
 def _grouped(rows: Operand, weights: Operand, bias: Operand | None, target: Target) -> AnyArray:
@@ -155,7 +187,12 @@ def _check_channels(node: schema.Convolution, image: AnyArray, filters: AnyArray
         raise ExecutionError("a convolution without step or without filter")
 
 
-def _correlate(node: schema.Convolution, image: AnyArray, filters: AnyArray) -> AnyArray:
+def _correlate(
+    node: schema.Convolution,
+    image: AnyArray,
+    filters: AnyArray,
+    into: Callable[[AnyArray, AnyArray, int, Windows], AnyArray] = correlate,
+) -> AnyArray:
     _check_channels(node, image, filters)
     spans = _spans(node)
     margins = _margins(node, image.shape[1:3], spans)
@@ -169,16 +206,10 @@ def _correlate(node: schema.Convolution, image: AnyArray, filters: AnyArray) -> 
         raise ExecutionError(f"an image of sizes {image.shape} is smaller than the filter")
     shape = (len(image), *sizes, filters.shape[0])
     refuse_more(math.prod(shape) * image.itemsize, "a convolution")
-    total = np.zeros(shape, image.dtype)
-    for row, column in _taps(node):
-        top, left = row * node.dilation_height, column * node.dilation_width
-        patch = padded[
-            :,
-            top : top + (sizes[0] - 1) * steps[0] + 1 : steps[0],
-            left : left + (sizes[1] - 1) * steps[1] + 1 : steps[1],
-        ]
-        total += _by_group(node.groups, patch, filters[:, row, column])
-    return total
+    kernel = (node.kernel_height, node.kernel_width)
+    dilation = (node.dilation_height, node.dilation_width)
+    windows = Windows((sizes[0], sizes[1]), kernel, steps, dilation)
+    return into(padded, filters, node.groups, windows)
 
 
 def _spread(node: schema.ConvTranspose2d, image: AnyArray, filters: AnyArray) -> AnyArray:
@@ -200,21 +231,8 @@ def _spread(node: schema.ConvTranspose2d, image: AnyArray, filters: AnyArray) ->
             :,
             top : top + (height - 1) * steps[0] + 1 : steps[0],
             left : left + (width - 1) * steps[1] + 1 : steps[1],
-        ] += _by_group(node.groups, image, filters[:, row, column])
+        ] += times(node.groups, image, filters[:, row, column])
     bottom, right = full[0] - node.padding_bottom, full[1] - node.padding_right
     if bottom <= node.padding_top or right <= node.padding_left:
         raise ExecutionError("a transposed convolution whose margins leave nothing")
     return total[:, node.padding_top : bottom, node.padding_left : right]
-
-
-def _by_group(groups: int, pixels: AnyArray, matrix: AnyArray) -> AnyArray:
-    """Pixels times a matrix of outputs by inputs of a group."""
-    if groups == 1:
-        product: AnyArray = pixels @ matrix.T
-        return product
-    outputs, inputs = matrix.shape[0] // groups, matrix.shape[1]
-    if inputs == 1:
-        return np.repeat(pixels, outputs, -1) * matrix[:, 0]
-    parts = pixels.reshape(*pixels.shape[:-1], groups, 1, inputs)
-    product = parts @ matrix.reshape(groups, outputs, inputs).swapaxes(-1, -2)
-    return product.reshape(*pixels.shape[:-1], groups * outputs)

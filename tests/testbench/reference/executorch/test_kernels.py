@@ -109,6 +109,38 @@ def test_convolution_is_the_sum_over_its_window(geometry: dict[str, Any]) -> Non
     np.testing.assert_array_equal(windows.convolve(x, weight, *options), expected)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_half_precision_rounds_every_product_and_sum(transposed: bool) -> None:
+    """Loops over float16, whose arithmetic rounds: results with the bias last, or first."""
+    x = integers(1, 4, 4, 5).astype(np.float16) / np.float16(7)
+    weight = integers(4, 2, 2, 3, seed=1).astype(np.float16) / np.float16(11)
+    bias = np.array([0.3, -0.7, 1.1, 2.3], np.float16)
+    result = windows.convolution(
+        x, weight, bias, [1, 1], [0, 0], [1, 1], transposed, [0, 0], 2, rounded=round_half
+    )
+    expected = np.zeros(result.shape, np.float16)
+    if transposed:
+        expected += bias.reshape(1, 4, 1, 1)
+        for row, column, channel in itertools.product(range(4), range(5), range(4)):
+            for output, down, right in itertools.product(range(2), range(2), range(3)):
+                place = (0, channel // 2 * 2 + output, row + down, column + right)
+                expected[place] += x[0, channel, row, column] * weight[channel, output, down, right]
+    else:
+        for output, row, column in itertools.product(range(4), range(3), range(3)):
+            for inner, down, right in itertools.product(range(2), range(2), range(3)):
+                pixel = x[0, output // 2 * 2 + inner, row + down, column + right]
+                expected[0, output, row, column] += pixel * weight[output, inner, down, right]
+        expected += bias.reshape(1, 4, 1, 1)
+    np.testing.assert_array_equal(result.astype(np.float16), expected)
+    # Rounded once, some would be others.
+    once = windows.convolution(x, weight, bias, [1, 1], [0, 0], [1, 1], transposed, [0, 0], 2)
+    assert (once.astype(np.float16) != expected).any()
+
+
+def round_half(x: Any) -> Any:
+    return x.astype(np.float16).astype(np.float32)
+
+
 @given(convolutions)
 def test_transposed_convolution_is_the_adjoint_of_convolution(geometry: dict[str, Any]) -> None:
     """<y, convolve(x)> = <transposed(y), x> for whole numbers, where the sizes go up evenly."""

@@ -1,0 +1,179 @@
+"""Constants of two programs, compared directly where they can be matched.
+
+Exporters keep weights in other orders of dimensions and under other names. So constants are matched
+by their elements: of one type and number, the same ones in any order first. Of those that are left,
+two are taken for one constant if all but a few elements agree in some order of dimensions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from darwinn_formats import executorch, tfrt
+from darwinn_formats.executorch import schema
+from darwinn_formats.executorch.xnnpack import XnnpackGraph
+from darwinn_reference.arrays import AnyArray
+from darwinn_reference.executorch.xnnpack.operands import constant_of
+from darwinn_reference.tflite.graph import Network
+
+from darwinn_testbench.layers.localise import Divergence
+
+LEAST = 16
+"""Elements of a constant from which on it can be told from others."""
+SHARE = 10
+"""Of so many elements one may differ in two constants that are taken for one."""
+_MOST_RANK = 5
+_MOST_TRIED = 1 << 26
+"""Elements that are looked at to find the counterparts of constants that differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A constant: how its program calls it, and its elements."""
+
+    name: str
+    data: AnyArray
+
+
+def constants_of(program: Any) -> list[Constant]:
+    """Constants of a side, as far as its format says types and sizes: none of IREE."""
+    network, file = getattr(program, "network", None), getattr(program, "file", None)
+    if isinstance(network, Network):
+        found = _of_network(network)
+    elif isinstance(file, executorch.ProgramFile):
+        found = _of_executorch(file)
+    elif isinstance(file, tfrt.BefFile):
+        found = _of_bef(file)
+    else:
+        return []
+    kept = (each for each in found if each.data.size >= LEAST)
+    return [replace(each, data=_plain(each.data)) for each in kept if each.data.dtype.kind in "fiu"]
+
+
+def _plain(data: AnyArray) -> AnyArray:
+    """Elements in a type that all formats share: integers of 64 bits, floats as they are."""
+    return data if data.dtype.kind == "f" else data.astype(np.int64)
+
+
+def _of_network(network: Network) -> Iterator[Constant]:
+    for tensor in network.tensors:
+        if tensor.constant is not None:
+            yield Constant(tensor.name, np.asarray(tensor.constant))
+
+
+def _of_executorch(file: executorch.ProgramFile) -> Iterator[Constant]:
+    for plan in file.program.execution_plan:
+        for index, value in enumerate(plan.values):
+            tensor = value.val
+            dtype = isinstance(tensor, schema.Tensor) and schema.DTYPES.get(tensor.scalar_type)
+            if not isinstance(tensor, schema.Tensor) or not dtype or file.absent:
+                continue
+            data = file.data(tensor)
+            if data is not None and tensor.allocation_info is None:
+                stored = tuple(tensor.sizes[each] for each in tensor.dim_order)
+                array = np.frombuffer(data, dtype, tensor.elements).reshape(stored)
+                yield Constant(tensor.name or f"%{index}", array)
+        for delegate in () if file.absent else plan.delegates:
+            graph = file.xnnpack(delegate)
+            yield from () if graph is None else _of_graph(graph)
+
+
+def _of_graph(graph: XnnpackGraph) -> Iterator[Constant]:
+    for value in graph.root.xvalues:
+        if value.tensor.constant_buffer_idx:
+            yield Constant(f"value {value.tensor.id_out}", constant_of(graph, value).array)
+
+
+def _of_bef(file: tfrt.BefFile) -> Iterator[Constant]:
+    for number, attribute in enumerate(file.attributes):
+        if isinstance(attribute, tfrt.Array | tfrt.Dense):
+            yield Constant(f"attribute {number}", np.asarray(attribute.value))
+
+
+def differing(left: Sequence[Constant], right: Sequence[Constant]) -> list[Divergence]:
+    """The constants of two sides that are one but for a few elements, as differences of run 0."""
+    found: list[Divergence] = []
+    tried = 0
+    for ours, theirs in _unmatched(left, right):
+        for one, two in itertools.product(ours, theirs):
+            tried += one.data.size
+            if tried > _MOST_TRIED:
+                return found
+            differs = _difference(one, two)
+            if differs is not None:
+                found.append(differs)
+    return found
+
+
+def _unmatched(
+    left: Sequence[Constant], right: Sequence[Constant]
+) -> Iterator[tuple[list[Constant], list[Constant]]]:
+    """Constants of one type and number of elements that the other side has in no order."""
+    groups: dict[tuple[str, int], tuple[list[Constant], list[Constant]]] = defaultdict(
+        lambda: ([], [])
+    )
+    for side, constants in enumerate((left, right)):
+        for each in constants:
+            groups[each.data.dtype.str, each.data.size][side].append(each)
+    for ours, theirs in groups.values():
+        known = [{_mark(each.data) for each in side} for side in (ours, theirs)]
+        yield (
+            [each for each in ours if _mark(each.data) not in known[1]],
+            [each for each in theirs if _mark(each.data) not in known[0]],
+        )
+
+
+def _mark(data: AnyArray) -> tuple[int, ...]:
+    """Sums of powers of the stored bits: of the same elements in any order they are the same."""
+    bits = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}").astype(np.uint64)
+    return tuple(int((bits**power).sum()) for power in (1, 2, 3))
+
+
+def _difference(one: Constant, two: Constant) -> Divergence | None:
+    """How two constants differ, if all but few elements agree in some order of dimensions."""
+    if len(np.unique(one.data)) <= 2:
+        return None
+    size = one.data.size
+    best: tuple[int, float, tuple[int, ...]] | None = None
+    for order, ours, theirs in _orders(one.data, two.data):
+        wrong = ours != theirs
+        count = int(np.count_nonzero(wrong))
+        if best is None or count < best[0]:
+            differences = np.abs(ours[wrong].astype(np.float64) - theirs[wrong])
+            best = count, float(differences.max(initial=0)), order
+    if best is None or not 0 < best[0] <= max(1, size // SHARE):
+        return None
+    count, greatest, order = best
+    is_same = order == tuple(range(len(order)))
+    return Divergence(
+        run=0,
+        first=True,
+        name=two.name,
+        operation="no operator: it is a constant",
+        where=f"constant {one.name}",
+        paired="by its elements" + ("" if is_same else f", dimensions {order}"),
+        elements=size,
+        differing=count,
+        max_difference=greatest,
+    )
+
+
+def _orders(one: AnyArray, two: AnyArray) -> Iterator[tuple[tuple[int, ...], AnyArray, AnyArray]]:
+    """Orders of the dimensions in which two arrays can be one, with the elements of both.
+
+    Of a format without sizes the elements are a row, which fits any order.
+    """
+    if min(one.ndim, two.ndim) == 0 or max(one.ndim, two.ndim) > _MOST_RANK:
+        return
+    turned, other = (one, two) if one.ndim > 1 else (two, one)
+    wanted = [size for size in other.shape if size != 1]
+    for order in itertools.permutations(range(turned.ndim)):
+        sizes = [turned.shape[each] for each in order if turned.shape[each] != 1]
+        if other.ndim == 1 or sizes == wanted:
+            flat, row = turned.transpose(order).reshape(-1), other.reshape(-1)
+            yield order, *((flat, row) if turned is one else (row, flat))
