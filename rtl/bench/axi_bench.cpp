@@ -31,8 +31,11 @@ void vl_fatal(const char*, int, const char*, const char* what) {
     messages += std::to_string(cycle) + " " + what + "\n";
 }
 
-extern "C" const char* axi_bench_run(const Cycle* cycles, uint64_t count) {
+// `argument` may choose a fault of the sources; it may be empty.
+extern "C" const char* axi_bench_run(const char* argument, const Cycle* cycles, uint64_t count) {
     VerilatedContext context;
+    const char* arguments[] = {"axi_bench", argument};
+    context.commandArgs(*argument ? 2 : 1, arguments);
     context.randReset(2);
     const auto made = std::make_unique<Vaxi_bench>(&context);
     Vaxi_bench& top = *made;

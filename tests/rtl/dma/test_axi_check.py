@@ -51,6 +51,8 @@ def _bench() -> ctypes.CDLL:
 def told(cycles: Sequence[Cycle]) -> list[str]:
     """What is said of ``cycles``, behind two of reset and one without anything."""
     require_toolchain()
+    from darwinn_rtl.build import simulation_argument
+
     played = [RESET, RESET, IDLE, *cycles]
     records = np.zeros(len(played), _RECORD)
     records["rst_n"] = 1
@@ -58,7 +60,8 @@ def told(cycles: Sequence[Cycle]) -> list[str]:
         for name, value in cycle.items():
             records[name][number] = value
     pointer = ctypes.c_void_p(records.ctypes.data)
-    said: bytes = _bench().axi_bench_run(pointer, ctypes.c_uint64(len(records)))
+    argument = ctypes.c_char_p(simulation_argument().encode())
+    said: bytes = _bench().axi_bench_run(argument, pointer, ctypes.c_uint64(len(records)))
     return said.decode().splitlines()
 
 
