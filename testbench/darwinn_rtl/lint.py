@@ -77,6 +77,7 @@ def verilator(design: Design) -> str:
         *("verilator", "--lint-only", "-Wall", "--assert", "--quiet-stats", "--quiet"),
         *(*search_arguments(), "--top-module", design.top),
         *(f"-G{name}={value}" for name, value in design.parameters.items()),
+        *(f"+define+{name}" for name in design.defines),
         *map(str, sources),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
