@@ -232,8 +232,8 @@ MUTATIONS = (
         "a payload may change from the second cycle of its wait on",
         Edit(
             "handshake_check.sv",
-            "|=> «$stable(payload)»",
-            "$stable(payload) || $past(valid && !ready, 2)",
+            "waited && valid && «payload != was»",
+            "payload != was && waits == 32'd1",
         ),
         test="tests/rtl/dma/test_axi_check.py::test_a_handshake_is_checked_by_itself",
     ),
