@@ -169,7 +169,7 @@ module coincidences #(
   // A bit for each pair: of the conditions in the order above, each with all handshakes.
   logic [Conditions-1:0][$bits(handshakes_t)-1:0] pairs;
   initial pairs = '0;
-  always_ff @(posedge clk) begin
+  always @(posedge clk) begin
     reset_before  <= !rst_n;
     levels_before <= levels;
     for (int c = 0; c < Conditions; c++) begin

@@ -286,9 +286,9 @@ module axi_port_check #(
 
   // The rules of every channel: four from `first` on.
   function automatic rules_t held(input int first, input logic waited, input logic valid,
-                                  input logic same, input logic too_long);
+                                  input logic same, input logic late);
     held = one(first + 1, waited && !valid) | one(first + 2, waited && valid && !same) |
-        one(first + 3, too_long);
+        one(first + 3, late);
   endfunction
 
   logic reset_before;
@@ -578,10 +578,10 @@ module axi_port_check #(
   if (LongestAnswer != 0) begin : g_late
     logic [31:0] no_word, no_answer;
     logic read_due, write_due;
-    rules_t late;
+    rules_t missing;
     assign read_due = 32'(reads) > 32'(ar_waited) && !rvalid;
     assign write_due = writes != '0 && !aw_waited && unfilled == '0 && !wvalid && !bvalid;
-    assign late = one(
+    assign missing = one(
         RLate, read_due && no_word == LongestAnswer
     ) | one(
         BLate, write_due && no_answer == LongestAnswer
@@ -589,7 +589,7 @@ module axi_port_check #(
     always @(posedge clk) begin
       no_word   <= (rst_n && read_due) ? no_word + 32'd1 : '0;
       no_answer <= (rst_n && write_due) ? no_answer + 32'd1 : '0;
-      if (rst_n && late != '0) tell(late, '0);
+      if (rst_n && missing != '0) tell(missing, '0);
     end
   end
 

@@ -172,7 +172,9 @@ def _last(found: Sequence[Evidence], results: Mapping[str, Last]) -> str:
     known = [(each, results[kept_as(each)]) for each in found if kept_as(each) in results]
     bad = [f"**{each.shown} {last.said}** {last.date}" for each, last in known if not last.good]
     good = [last for _, last in known if last.good]
-    words = [f"{len(good)} of {len(found)} good"] if found else []
+    words = [f"{len(good)} of {len(known)} good"] if known else []
+    lacking = len(found) - len(known)
+    words += [f"{lacking} not noted down"] * bool(lacking)
     if good:
         first, latest = min(each.date for each in good), max(each.date for each in good)
         words.append(first if first == latest else f"{first} to {latest}")

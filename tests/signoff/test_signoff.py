@@ -95,7 +95,7 @@ def test_what_lacks_evidence_or_a_number_stands_on_top() -> None:
     assert "A new sentence." in top
     assert "DMA-2" not in top
     assert "- **DMA-2**" in rest
-    assert "**a.py::test_a FAILED** 2026-11-29, 0 of 1 good" in rest
+    assert "**a.py::test_a FAILED** 2026-11-29, 0 of 1 good |" in rest
 
 
 def test_statements_of_a_page() -> None:
