@@ -22,6 +22,8 @@ WORDS_OF_MUTATIONS = $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $
     $(if $(OUT),--out $(OUT))
 WORDS_OF_KERNELS = $(if $(KERNELS),--kernels $(KERNELS))
 
+SIGNOFF = PYTHONPATH=formats:sim:testbench:tests/support:. $(BIN)/python -m tests.signoff
+
 WORDS_OF_NIGHT = $(if $(HOURS),--hours $(HOURS)) $(if $(ONLY),--only $(ONLY)) \
     $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(OUT),--out $(OUT))
 
@@ -161,7 +163,8 @@ docs: $(READY)  ## Regenerate what comes from the tables: documents, records of 
 	@$(BIN)/python -m darwinn_sim.kernel.records > sim/darwinn_sim/kernel/instructions.py
 	@$(BIN)/python -m darwinn_sim.chips.document docs
 	@$(BIN)/python -m darwinn_reference.documents docs
-	@$(BIN)/python -m darwinn_rtl.axi_rules docs/rtl-bus.md
+	@$(BIN)/python -m darwinn_rtl.axi_rules rtl/dma/axi_port_check.sv docs/rtl-bus.md
+	@$(SIGNOFF) docs/rtl-signoff.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests > docs/schemas.sha256
 	@$(BIN)/python -m darwinn_testbench.schemas.tables docs
 
@@ -171,7 +174,8 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_sim.kernel.records | diff sim/darwinn_sim/kernel/instructions.py -
 	@$(BIN)/python -m darwinn_sim.chips.document --check docs
 	@$(BIN)/python -m darwinn_reference.documents --check docs
-	@$(BIN)/python -m darwinn_rtl.axi_rules --check docs/rtl-bus.md
+	@$(BIN)/python -m darwinn_rtl.axi_rules --check rtl/dma/axi_port_check.sv docs/rtl-bus.md
+	@$(SIGNOFF) --check docs/rtl-signoff.md
 	@$(BIN)/python -m darwinn_testbench.schemas --digests | diff docs/schemas.sha256 -
 	@$(BIN)/python -m darwinn_testbench.schemas.tables --check docs
 

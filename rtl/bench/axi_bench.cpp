@@ -14,7 +14,7 @@ namespace {
 // The inputs of a cycle, those of more than 8 bits first.
 struct Cycle {
     uint64_t araddr, rdata, awaddr, wdata;
-    uint8_t rst_n, arvalid, arready, arid, arlen, arsize, arburst, rvalid, rready, rid, rresp, rlast, awvalid, awready, awid, awlen, awsize, awburst, wvalid, wready, wstrb, wlast, bvalid, bready, bid, bresp, lite, offered, taken;
+    uint8_t rst_n, arvalid, arready, arid, arlen, arsize, arburst, rvalid, rready, rid, rresp, rlast, awvalid, awready, awid, awlen, awsize, awburst, wvalid, wready, wstrb, wlast, bvalid, bready, bid, bresp, lite, offered, taken, ended;
 };
 
 // What was said of rules that are broken, a line each, behind the number of the cycle.
@@ -31,8 +31,11 @@ void vl_fatal(const char*, int, const char*, const char* what) {
     messages += std::to_string(cycle) + " " + what + "\n";
 }
 
-extern "C" const char* axi_bench_run(const Cycle* cycles, uint64_t count) {
+// `argument` may choose a fault of the sources; it may be empty.
+extern "C" const char* axi_bench_run(const char* argument, const Cycle* cycles, uint64_t count) {
     VerilatedContext context;
+    const char* arguments[] = {"axi_bench", argument};
+    context.commandArgs(*argument ? 2 : 1, arguments);
     context.randReset(2);
     const auto made = std::make_unique<Vaxi_bench>(&context);
     Vaxi_bench& top = *made;
@@ -73,6 +76,7 @@ extern "C" const char* axi_bench_run(const Cycle* cycles, uint64_t count) {
         top.lite = now.lite;
         top.offered = now.offered;
         top.taken = now.taken;
+        top.ended = now.ended;
         top.eval();
         top.clk = 1;
         top.eval();

@@ -4,7 +4,9 @@
 module axi_bench
   import dma_pkg::*;
 #(
-    parameter int DataBytes = 8
+    parameter int DataBytes = 8,
+    parameter int LongestWait = 400,
+    parameter int LongestAnswer = 300
 ) (
     input logic clk,
     input logic rst_n,
@@ -40,50 +42,26 @@ module axi_bench
     input logic [            1:0] bresp,
     input logic                   lite,
     input logic                   offered,
-    input logic                   taken
+    input logic                   taken,
+    input logic                   ended
 );
 
-  axi_read #(.DataBytes(DataBytes)) read ();
-  axi_write #(.DataBytes(DataBytes)) write ();
-  assign read.arvalid = arvalid && !lite;
-  assign read.arready = arready;
-  assign read.arid = arid;
-  assign read.araddr = araddr;
-  assign read.arlen = arlen;
-  assign read.arsize = arsize;
-  assign read.arburst = arburst;
-  assign read.rvalid = rvalid && !lite;
-  assign read.rready = rready;
-  assign read.rid = rid;
-  assign read.rdata = rdata;
-  assign read.rresp = rresp;
-  assign read.rlast = rlast;
-  assign write.awvalid = awvalid && !lite;
-  assign write.awready = awready;
-  assign write.awid = awid;
-  assign write.awaddr = awaddr;
-  assign write.awlen = awlen;
-  assign write.awsize = awsize;
-  assign write.awburst = awburst;
-  assign write.wvalid = wvalid && !lite;
-  assign write.wready = wready;
-  assign write.wdata = wdata;
-  assign write.wstrb = wstrb;
-  assign write.wlast = wlast;
-  assign write.bvalid = bvalid && !lite;
-  assign write.bready = bready;
-  assign write.bid = bid;
-  assign write.bresp = bresp;
-
-  axi_check #(
-      .DataBytes(DataBytes),
-      .MaxReads (4),
-      .MaxWrites(4)
+  axi_port_check #(
+      .AddressBits  (AddressBits),
+      .DataBytes    (DataBytes),
+      .IdBits       (2),
+      .MaxReads     (4),
+      .MaxWrites    (4),
+      .LongestWait  (LongestWait),
+      .LongestAnswer(LongestAnswer)
   ) port (
-      .clk,
-      .rst_n,
-      .read,
-      .write
+      .*,
+      .at_end (ended),
+      .arvalid(arvalid && !lite),
+      .rvalid (rvalid && !lite),
+      .awvalid(awvalid && !lite),
+      .wvalid (wvalid && !lite),
+      .bvalid (bvalid && !lite)
   );
 
   axi_read #(.DataBytes(RegisterBytes)) lite_read ();
@@ -127,7 +105,8 @@ module axi_bench
   );
 
   handshake_check #(
-      .Width(8 * DataBytes)
+      .Width      (8 * DataBytes),
+      .LongestWait(LongestWait)
   ) channel (
       .clk,
       .rst_n,

@@ -1,7 +1,7 @@
-"""The rules of AXI4 that ``axi_check`` enforces at every port of every simulation: one table, from
-which its package and the list in docs/rtl-bus.md are generated.
+"""The rules of AXI4 that ``axi_port_check`` enforces at every port of every simulation: one table,
+from which its own list and that of docs/rtl-bus.md are generated.
 
-    python -m darwinn_rtl.axi_rules [--check] docs/rtl-bus.md
+    python -m darwinn_rtl.axi_rules [--check] rtl/dma/axi_port_check.sv docs/rtl-bus.md
 
 Chapters are those of the AMBA AXI protocol specification (ARM IHI 0022E), part A.
 """
@@ -33,6 +33,8 @@ def _channel(name: str, side: str) -> Iterator[Rule]:
     yield Rule(f"{name}_reset", side, f"{valid} is low in reset", "A3.1.2")
     yield Rule(f"{name}_held", side, f"{valid} stays high until {ready}", "A3.2.1")
     yield Rule(f"{name}_stable", side, f"the payload stays unchanged until {ready}", "A3.2.1")
+    other = "slave" if side == "master" else "master"
+    yield Rule(f"{name}_wait", other, f"{ready} comes within the port's longest wait", "-")
 
 
 def _address(name: str) -> Iterator[Rule]:
@@ -56,46 +58,68 @@ RULES: tuple[Rule, ...] = (
     Rule("r_last", "slave", "RLAST comes with the last word of the burst and no other", "A3.4.1"),
     Rule("r_order", "slave", "bursts of one ID are answered in the order of requests", "A5.3.1"),
     Rule("r_response", "slave", "no response is EXOKAY: no request is exclusive", "A3.4.4"),
+    Rule("r_late", "slave", "a word that is due comes within the port's longest wait", "-"),
+    Rule("r_end", "slave", "at the end no burst of reads is unanswered", "-"),
     *_address("aw"),
     *_channel("w", "master"),
     Rule("w_last", "master", "WLAST comes with the last word of the burst and no other", "A3.4.1"),
     Rule("w_strobes", "master", "strobes cover only bytes of the burst", "A3.4.3"),
     Rule("w_ahead", "master", "at most 256 words come before their address", "-"),
+    Rule(
+        "w_end", "master", "at the end each address has its words, and each word its address", "-"
+    ),
     *_channel("b", "slave"),
     Rule("b_request", "slave", "every response belongs to a requested burst", "A3.3.1"),
     Rule("b_early", "slave", "a response comes after the address and the last word", "A3.3.1"),
     Rule("b_response", "slave", "no response is EXOKAY: no request is exclusive", "A3.4.4"),
+    Rule("b_late", "slave", "an answer that is due comes within the port's longest wait", "-"),
+    Rule("b_end", "slave", "at the end no burst of writes is unanswered", "-"),
 )
 """If one cycle breaks several, the checker reports them in this order."""
 
 
-def package() -> str:
-    """``axi_rules_pkg``: a number for each rule, and the message for a violation."""
+def module_part() -> str:
+    """The rules in ``axi_port_check``: a number for each, and the task that tells of violations."""
     return "\n".join(
         [
-            "// Generated from darwinn_rtl.axi_rules; do not edit.",
-            "package axi_rules_pkg;",
+            "  // Generated from darwinn_rtl.axi_rules (make docs).",
             f"  localparam int Rules = {len(RULES)};",
             *(
                 f"  localparam int {_constant(rule.name)} = {number};"
                 for number, rule in enumerate(RULES)
             ),
-            "  typedef logic [Rules-1:0] rules_t;",
-            "`ifndef SYNTHESIS",
-            "  function automatic string text(input int rule);",
-            "    case (rule)",
-            *(
-                f'      {_constant(rule.name)}: return "{rule.side}: {rule.name}: {rule.says}";'
-                for rule in RULES
-            ),
-            '      default: return "";',
-            "    endcase",
-            "  endfunction",
-            "`endif",
-            "endpackage : axi_rules_pkg",
+            "  task automatic tell(input logic [Rules-1:0] broken, input logic [IdBits-1:0] id);",
+            "    int i;  // of the task: a scope of its own would be in the message",
+            "    for (i = 0; i < Rules; i = i + 1) begin",
+            "      if (broken[i]) begin",
+            "        case (i)",
+            *map(_item, RULES),
+            "          default: ;",
+            "        endcase",
+            "      end",
+            "    end",
+            "  endtask",
             "",
         ]
     )
+
+
+_COLUMNS = 100
+
+
+def _item(rule: Rule) -> str:
+    """The message of a rule, broken into lines as the formatter of the sources does."""
+    at, name = " " * 10, _constant(rule.name)
+    text = f'"{rule.side}: {rule.name}: {rule.says} (ID %0d)"'
+    deep = f"{at}    "
+    forms = (
+        f"{at}{name}: $error({text}, id);",
+        f"{at}{name}:\n{at}$error({text}, id);",
+        f"{at}{name}:\n{at}$error(\n{deep}{text}, id\n{at});",
+        f"{at}{name}:\n{at}$error(\n{deep}{text},\n{deep}id\n{at});",
+    )
+    fits = (form for form in forms if max(map(len, form.splitlines())) <= _COLUMNS)
+    return next(fits, forms[-1])
 
 
 def _constant(name: str) -> str:
@@ -103,6 +127,7 @@ def _constant(name: str) -> str:
 
 
 _HEAD = "| rule | side | requirement | chapter |"
+_BEGIN, _END = "  // begin rules\n", "  // end rules\n"
 
 
 def updated(page: str) -> str:
@@ -114,17 +139,26 @@ def updated(page: str) -> str:
     return before + "\n".join([_HEAD, "|---|---|---|---|", *rows]) + end + after
 
 
+def updated_module(text: str) -> str:
+    """Return the source of ``axi_port_check`` with its list of rules brought up to date."""
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    return before + begin + module_part() + end + after
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Bring the page up to date, or with ``--check`` report that it is not; return the exit
-    code."""
-    path = Path(arguments[-1])
-    text = path.read_text()
-    if "--check" in arguments:
-        if updated(text) != text:
+    """Bring source and page up to date, or with ``--check`` report that one is not; return the
+    exit code."""
+    status = 0
+    for path in (Path(each) for each in arguments if not each.startswith("--")):
+        text = path.read_text()
+        new = (updated_module if path.suffix == ".sv" else updated)(text)
+        if "--check" not in arguments:
+            path.write_text(new)
+        elif new != text:
             print(f"{path} is not up to date: make docs")
-        return int(updated(text) != text)
-    path.write_text(updated(text))
-    return 0
+            status = 1
+    return status
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from typing import IO
 from darwinn_sim.isa import systemverilog
 from platformdirs import user_cache_path
 
-from darwinn_rtl import axi_rules, parameters, toolchain
+from darwinn_rtl import parameters, toolchain
 from darwinn_rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 from darwinn_rtl.registers_rdl import systemrdl
 from darwinn_rtl.source_files import own_folder, source, source_files, source_folder
@@ -142,7 +142,6 @@ def generate(folder: Path, design: Design) -> list[Path]:
     packages = {
         systemverilog.PACKAGE: systemverilog.package(),
         **parameters.packages(design.sizes),
-        "axi_rules_pkg": axi_rules.package(),
     }
     for name, text in packages.items():
         _write_if_changed(folder / f"{name}.sv", text)

@@ -26,6 +26,10 @@ WAIVERS = "waivers.vlt"
 """Warnings of Verilator that are waived, each with its reason."""
 
 
+_NOT_ALONE = ("axi_bench", "axi_check", "axi_lite", "axi_read", "axi_write", "coincidences")
+"""Interfaces, and modules that are parts of a test or of a port that is an interface."""
+
+
 class ExportFailed(Exception):
     """The design cannot be exported; the message says why."""
 
@@ -35,7 +39,7 @@ def tops() -> tuple[str, ...]:
     return tuple(
         path.stem
         for path in source_files()
-        if not path.stem.endswith("_pkg") and not path.stem.startswith("axi_")
+        if not path.stem.endswith("_pkg") and path.stem not in _NOT_ALONE
     )
 
 

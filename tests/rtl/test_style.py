@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from coincidences import small_host
 from darwinn_rtl.registers_rdl import HARNESS_MAP, fields_of, systemrdl
 from harness_runs import design, require_toolchain
 
@@ -70,7 +71,7 @@ def test_slang_finds_nothing_but_what_is_named() -> None:
 
     found = list(
         slang(
-            design("harness"),
+            small_host(),
             [
                 "arithmetic",
                 "axi_bench",

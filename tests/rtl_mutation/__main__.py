@@ -55,7 +55,8 @@ from tests.mutation.results import (
 )
 from tests.rtl_mutation.asked import asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
-from tests.rtl_mutation.mutants import mutants_of
+from tests.rtl_mutation.moments import CHECK, Moments
+from tests.rtl_mutation.mutants import Finder, mutants_of
 from tests.rtl_mutation.proving import PROVED_BY, broken_by, proof_named
 from tests.rtl_mutation.record import Catch, Record
 from tests.rtl_mutation.runner import ToolError, prepare, run
@@ -63,7 +64,9 @@ from tests.rtl_mutation.schemata import write_copy
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
+SECOND_EQUIVALENTS = Path(__file__).with_name("second.toml")
 RECORD = Path(__file__).with_name("record.json")
+SECOND_RECORD = Path(__file__).with_name("second.json")
 
 GOAL, GOAL_OF_SOURCE, ENOUGH = 0.97, 0.90, 20
 """Shares of the mutants that are not equivalent that have to be caught: in all, and in each source
@@ -78,8 +81,6 @@ CPU_SECONDS, SECONDS = 200, 7200
 minute. Building, which only the first run does, takes longer."""
 _BENCH = "bench"
 """The folder whose sources are not the harness, but what plays it."""
-_CHECK = "_check"
-"""The end of the names of modules that only watch, and have no part in what the harness does."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,15 @@ class Project:
     mutants: list[Mutant]
 
     @classmethod
-    def read(cls) -> Project:
+    def read(cls, *, second: bool = False) -> Project:
+        """All mutants of the first generator, or those of the second, which has checkers too."""
         sources = {
             path.relative_to(ROOT).as_posix(): path.read_bytes()
             for path in source_files()
-            if path.parent.name != _BENCH and not path.stem.endswith(_CHECK)
+            if path.parent.name != _BENCH and (second or not path.name.endswith(CHECK))
         }
-        return cls(sources, mutants_of(Elaborated.harness(source_folder()), sources, ROOT))
+        kinds = Moments if second else Finder
+        return cls(sources, mutants_of(Elaborated.harness(source_folder()), sources, ROOT, kinds))
 
     def key(self, mutant: Mutant) -> str:
         """What a mutant is in the file of results: it, and the source that it is made of."""
@@ -169,7 +172,7 @@ class Campaign:
     def __init__(self, project: Project, options: argparse.Namespace) -> None:
         self._project = project
         self._kept = Kept(options.out / "rtl-mutations.jsonl")
-        self._record = Record(RECORD)
+        self._record = Record(SECOND_RECORD if options.second else RECORD)
         self._end = None if options.seconds is None else time.monotonic() + options.seconds
         self._jobs: int = options.jobs
         self._near: bool = options.near
@@ -366,6 +369,11 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--proofs", action="store_true", help="ask the proofs of the gate alone")
     options.add_argument("--record", action="store_true", help=f"keep catches in {RECORD.name}")
     options.add_argument(
+        "--second",
+        action="store_true",
+        help="the kinds of the second generator (moments.py), with a record of its own",
+    )
+    options.add_argument(
         "--fresh",
         action="store_true",
         help="ask again what is known of an earlier call or recorded",
@@ -395,8 +403,9 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = options_of(arguments)
     os.chdir(ROOT)
-    project = Project.read()
-    argued = equivalents(EQUIVALENTS, project.mutants)
+    project = Project.read(second=options.second)
+    arguments_of = SECOND_EQUIVALENTS if options.second else EQUIVALENTS
+    argued = equivalents(arguments_of, project.mutants)
     sample = project.sample(options)
     if not sample:
         print(f"rtl-campaign: no mutant has {' or '.join(options.only)} in it", file=sys.stderr)
@@ -413,7 +422,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         campaign.record(sample, outcomes)
     judged = all_judged(sample, outcomes, same)
     places = len(drawn(project.mutants, options.seed))
-    found = report(judged, project.sources, options.seed, places, EQUIVALENTS, as_json=options.json)
+    found = report(
+        judged, project.sources, options.seed, places, arguments_of, as_json=options.json
+    )
     if campaign.known and not options.json:
         print(f"{campaign.known} of them were known before; --fresh asks them again")
     left = unjudged(sample, judged)

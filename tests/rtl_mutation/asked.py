@@ -25,6 +25,7 @@ _REGISTERS = f"{_DMA}/test_registers_block.py"
 _QUEUE = f"{_DMA}/test_queue.py::test_queue"
 _WIDE_QUEUE = f"{_DMA}/test_queue.py::test_queue_on_a_bus_of_32_bytes"
 _BESIDE = f"{_DMA}/test_queue.py::test_transfers_beside_the_queue"
+_TOGETHER = f"{_DMA}/test_coincidences.py::test_whatever_comes_together_changes_no_byte"
 _ENGINE = (_CYCLES, _EVENTS, _ON_THE_BUS)
 
 _SIDE = f"{_CHIP}/test_scalar_side.py"
@@ -80,6 +81,7 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/ring/ring_[bio]*.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/scalar/*.sv", (_MOMENTS, _SIDE, _TILES)),
     ("rtl/chip.sv", (_MOMENTS, _SIDE, _TILES)),
+    ("rtl/dma/*_check.sv", (f"{_DMA}/test_axi_check.py",)),
     ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
     ("rtl/dma/dma_engine.sv", (_EVENTS, _WRONG)),
     ("rtl/host/interrupts.sv", (_INTERRUPTS, _EVENTS)),
@@ -96,8 +98,8 @@ FAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/ring/*.sv", _WHOLE),
     ("rtl/scalar/*.sv", _WHOLE),
     ("rtl/chip.sv", (*_WHOLE, f"{_CHIP}/test_whole_chip.py::test_a_sample_runs_as_on_the_player")),
-    ("rtl/dma/*.sv", (_EVENTS, _QUEUE, _INTERRUPTS, *_ENGINE, _BESIDE)),
-    ("rtl/host/*.sv", (_INTERRUPTS, _QUEUE, _REGISTERS, _EVENTS, *_ENGINE, _BESIDE)),
+    ("rtl/dma/*.sv", (_EVENTS, _QUEUE, _INTERRUPTS, *_ENGINE, _BESIDE, _TOGETHER)),
+    ("rtl/host/*.sv", (_INTERRUPTS, _QUEUE, _REGISTERS, _EVENTS, *_ENGINE, _BESIDE, _TOGETHER)),
     ("rtl/host/host_interface.sv", (_SIDE, *_PLAYED)),
     ("rtl/host/chunk_queue.sv", (_WIDE_QUEUE,)),
 )

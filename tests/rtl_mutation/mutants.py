@@ -62,8 +62,16 @@ _UNREAD = "unused"
 """The convention's name for what a module leaves unread."""
 
 
-def mutants_of(elaborated: Elaborated, sources: Mapping[str, bytes], root: Path) -> list[Mutant]:
-    """All mutants of the sources (by their names below ``root``), in the order of their places."""
+def mutants_of(
+    elaborated: Elaborated,
+    sources: Mapping[str, bytes],
+    root: Path,
+    kinds: type[Finder] | None = None,
+) -> list[Mutant]:
+    """All mutants of the sources (by their names below ``root``), in the order of their places.
+
+    ``kinds`` finds other kinds than those of this module.
+    """
     called: set[str] = set()
 
     def calls(node: Any) -> bool:
@@ -73,7 +81,7 @@ def mutants_of(elaborated: Elaborated, sources: Mapping[str, bytes], root: Path)
         return True
 
     elaborated.visit(calls)
-    finder = _Finder(elaborated, sources, root, called)
+    finder = (kinds or Finder)(elaborated, sources, root, called)
     elaborated.visit(finder.take)
     seen: Counter[tuple[str, str]] = Counter()
     found = []
@@ -84,7 +92,7 @@ def mutants_of(elaborated: Elaborated, sources: Mapping[str, bytes], root: Path)
     return found
 
 
-class _Finder:
+class Finder:
     """Collects mutants of whatever :meth:`take` is given; of functions, if they are ``called`` with
     variables: the others are for the elaboration.
     """
@@ -268,11 +276,11 @@ class _Finder:
 
     def _assigned(self, node: Any) -> None:
         """The whole of what is assigned, handed over or returned."""
-        inner = _bare(node)
+        inner = bare(node)
         if isinstance(inner, ast.AssignmentExpression):  # of an argument that is written
             return
         kind = inner.type
-        if _is_bits(kind) and not isinstance(inner, ast.UnbasedUnsizedIntegerLiteral):
+        if is_bits(kind) and not isinstance(inner, ast.UnbasedUnsizedIntegerLiteral):
             text, width = self._text(inner), kind.bitWidth
             if width == 1 and not isinstance(inner, ast.IntegerLiteral):
                 self._put("stuck bit", inner, "1'b0", "1'b1")
@@ -298,21 +306,21 @@ class _Finder:
 
     def _truth(self, node: Any, *others: str) -> None:
         """A condition, or a part of one; ``others`` take its place where it is left out."""
-        inner = _bare(node)
+        inner = bare(node)
         text = self._text(inner)
         self._put("inverted", inner, f"!({text})")
         self._put("dropped condition", inner, *others)
         self._value(inner)
 
     def _index(self, node: Any) -> None:
-        inner = _bare(node)
+        inner = bare(node)
         if not isinstance(inner, ast.IntegerLiteral):
             self._put("wrong index", inner, f"({self._text(inner)}) ^ 1'b1")
         self._value(inner)
 
     def _value(self, node: Any) -> None:
         """A value, and all that it is made of."""
-        inner = _bare(node)
+        inner = bare(node)
         match inner:
             case ast.IntegerLiteral():
                 self._put("off by one", inner, *_neighbours(self._text(inner)))
@@ -373,7 +381,7 @@ class _Finder:
             self._put("off by one", node, *(scope + other for other in others))
         elif isinstance(node.symbol, ast.ParameterSymbol):
             # Counters of generate loops, whose names begin with a small letter, are indices.
-            if _is_bits(kind) and not node.symbol.name[0].islower():
+            if is_bits(kind) and not node.symbol.name[0].islower():
                 cast = "" if kind.isSigned else f"($bits({text}))'"
                 self._put("off by one", node, f"{cast}({text} + 1)", f"{cast}({text} - 1)")
         elif kind.isIntegral and kind.isSigned and not kind.isPredefinedInteger:
@@ -381,7 +389,7 @@ class _Finder:
 
     def _unary(self, node: Any) -> None:
         operand = self._text(node.operand)
-        token = _syntax(node).operatorToken.rawText
+        token = syntax_of(node).operatorToken.rawText
         if token in ("!", "~", "-"):
             self._put("inverted", node, f"({operand})")
         elif token in _REDUCTIONS:
@@ -389,7 +397,7 @@ class _Finder:
         self._value(node.operand)
 
     def _binary(self, node: Any) -> None:
-        parts = _syntax(node)
+        parts = syntax_of(node)
         operator = parts.operatorToken.rawText
         left, right = self._text(parts.left), self._text(parts.right)
         for other in _OPERATORS.get(operator, ()):
@@ -410,7 +418,7 @@ class _Finder:
 
     def _conditional(self, node: Any) -> None:
         (condition,) = (each.expr for each in node.conditions)
-        parts = _syntax(node)
+        parts = syntax_of(node)
         predicate, left, right = map(self._text, (parts.predicate, parts.left, parts.right))
         swapped = f"({predicate} ? {right} : {left})"
         self._put("swapped operands", parts, swapped)
@@ -440,14 +448,14 @@ def _one_line(text: bytes) -> str:
     return " ".join(text.decode().split())
 
 
-def _bare(node: Any) -> Any:
+def bare(node: Any) -> Any:
     """An expression without the conversions that nobody has written."""
     while isinstance(node, ast.ConversionExpression) and node.isImplicit:
         node = node.operand
     return node
 
 
-def _syntax(node: Any) -> Any:
+def syntax_of(node: Any) -> Any:
     """What an expression is made from, without parentheses around it."""
     found = node.syntax
     while isinstance(found, syntax.ParenthesizedExpressionSyntax):
@@ -468,9 +476,9 @@ def _counts(declaration: Any) -> bool:
 
 def _width(node: Any) -> int:
     """Bits of an expression by itself, wherever it stands."""
-    inner = _bare(node)
+    inner = bare(node)
     if isinstance(inner, ast.BinaryExpression):
-        operator = _syntax(inner).operatorToken.rawText
+        operator = syntax_of(inner).operatorToken.rawText
         if operator in _ARITHMETIC_OF_TWO:
             return max(_width(inner.left), _width(inner.right))
         if operator in _SHIFTS:
@@ -480,7 +488,7 @@ def _width(node: Any) -> int:
     return int(inner.type.bitWidth)
 
 
-def _is_bits(kind: Any) -> bool:
+def is_bits(kind: Any) -> bool:
     return bool(kind.isIntegral) and not kind.isStruct and not kind.isEnum
 
 

@@ -38,6 +38,10 @@ class Record:
         """What is known of a mutant."""
         return self._known.get(key)
 
+    def catches(self) -> Iterable[Catch]:
+        """Everything that is known."""
+        return self._known.values()
+
     def tests_of(self, file: str) -> list[str]:
         """Tests that have caught mutants of a source, that of the most first."""
         caught: dict[str, int] = defaultdict(int)

@@ -15,6 +15,7 @@ from tests.mutation.mutants import Mutant, drawn
 from tests.mutation.results import CAUGHT, SURVIVED, Judged, equivalents
 from tests.rtl_mutation.asked import FAR, NEAR, Asked, asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
+from tests.rtl_mutation.moments import CHECK, KINDS, Moments
 from tests.rtl_mutation.mutants import STATEMENT, mutants_of
 from tests.rtl_mutation.proving import CLOCK_ENABLE, PROVED_BY, broken_by
 from tests.rtl_mutation.record import Catch, Record
@@ -73,6 +74,66 @@ def found(tmp_path: Path) -> list[Mutant]:
     path = tmp_path / "m.sv"
     path.write_text(SOURCE)
     return mutants_of(Elaborated([path], ["m"]), {"m.sv": SOURCE.encode()}, tmp_path)
+
+
+SECOND = """\
+module m(
+    input logic clk,
+    input logic rst_n,
+    input logic a,
+    input logic b,
+    input logic [31:0] size,
+    input logic [3:0] bound,
+    output logic full,
+    output logic last,
+    output logic held,
+    output logic [3:0] level,
+    output logic [31:0] kept
+);
+  assign full = a || b;
+  assign last = level == bound;
+  assign kept = size;
+  always_ff @(posedge clk) begin
+    if (!rst_n) held <= 1'b0;
+    else held <= a && !b;
+    level <= level + 4'(a) - 4'(b);
+  end
+endmodule
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("boundary by one", "level == bound", "((level) == ($bits(bound))'((bound) + 1))"),
+        ("never ends", "held <= a && !b", "((a && !b) || held)"),
+        ("lost together", "full = a || b", "((((a) != '0)) ^ (((b) != '0)))"),
+        (
+            "lost together",
+            "level + 4'(a)",
+            "((4'(b)) != '0 ? (level) - (4'(b)) : (level) + (4'(a)))",
+        ),
+        ("high bits", "kept = size", "* 3 / 4)"),
+    ],
+)
+@pytest.mark.parametrize("name", ["m.sv", "m_check.sv"])
+def test_what_the_second_generator_changes(
+    tmp_path: Path, name: str, kind: str, before: str, after: str
+) -> None:
+    """Of a checker, it changes what the first one changes as well."""
+    path = tmp_path / name
+    path.write_text(SECOND)
+    mutants = mutants_of(Elaborated([path], ["m"]), {name: SECOND.encode()}, tmp_path, Moments)
+    checks = name.endswith(CHECK)
+    kinds = {each.kind for each in mutants}
+    assert kinds == ({"checker weakened"} if checks else set(KINDS) - {"checker weakened"})
+    found = [each for each in mutants if before in each.before and after in each.after]
+    assert [each.kind for each in found] == ["checker weakened" if checks else kind]
+    copy = tmp_path / "copy.sv"
+    copy.write_bytes(woven(SECOND.encode(), dict(enumerate(mutants, 1))))
+    package = tmp_path / "mutant_pkg.sv"
+    package.write_text("package mutant_pkg;\n  int chosen = 0;\nendpackage\n")
+    assert Elaborated([package, copy], ["m"]).errors() == []
 
 
 def test_a_sum_that_stands_nowhere_is_not_changed(tmp_path: Path) -> None:
@@ -155,14 +216,16 @@ def test_what_does_not_elaborate_is_said(tmp_path: Path) -> None:
         Elaborated([tmp_path / "missing.sv"], ["m"])
 
 
-def test_every_source_has_mutants_that_elaborate_and_tests(tmp_path: Path) -> None:
+@pytest.mark.parametrize("second", [False, True])
+def test_every_source_has_mutants_that_elaborate_and_tests(tmp_path: Path, second: bool) -> None:
     """All of the harness, with one mutant of each place in it."""
     require_toolchain()
-    from tests.rtl_mutation.__main__ import EQUIVALENTS, Project
+    from tests.rtl_mutation.__main__ import EQUIVALENTS, SECOND_EQUIVALENTS, Project
 
-    project = Project.read()
+    project = Project.read(second=second)
     chosen = drawn(project.mutants, 1)
-    assert equivalents(EQUIVALENTS, project.mutants) is not None
+    arguments = SECOND_EQUIVALENTS if second else EQUIVALENTS
+    assert equivalents(arguments, project.mutants) is not None
     for name in {each.file for each in chosen}:
         assert asked_about(name).near, name
     write_copy(ROOT / "rtl", tmp_path / "rtl", project.sources, dict(enumerate(chosen, 1)))

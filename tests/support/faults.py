@@ -12,8 +12,11 @@ FAR = (
     "tests/rtl/dma/test_programs.py::test_programs_over_all_of_memory_equal_the_models_to_the_cycle"
 )
 
+PROGRAMS = "tests/rtl/dma/test_programs.py::"
 LIMITS = "tests/rtl/dma/test_programs.py::test_every_bit_of_the_burst_limit_counts"
 SIZES = "tests/rtl/dma/test_programs.py::test_every_bit_of_a_size_counts"
+
+COINCIDENCES = "tests/rtl/dma/test_coincidences.py::test_whatever_comes_together_changes_no_byte"
 
 WRONG = "tests/rtl/dma/test_programs.py::test_whatever_is_wrong_is_reported"
 
@@ -229,10 +232,52 @@ MUTATIONS = (
         "a payload may change from the second cycle of its wait on",
         Edit(
             "handshake_check.sv",
-            "|=> «$stable(payload)»",
-            "$stable(payload) || $past(valid && !ready, 2)",
+            "waited && valid && «payload != was»",
+            "payload != was && waits == 32'd1",
         ),
         test="tests/rtl/dma/test_axi_check.py::test_a_handshake_is_checked_by_itself",
+    ),
+    _mutation(
+        "BlockCountedAsOutput",
+        "words of the status block count as output while a word of output waits",
+        Edit(
+            "host_interface.sv",
+            "bus2output_word_valid = dma_write.wvalid && «dma_write.wready»",
+            "m_axi_write.wready",
+        ),
+        test=COINCIDENCES,
+    ),
+    _mutation(
+        "FullOutfeedBegins",
+        "a full outfeed is ready for a row of a tile as an instruction begins",
+        Edit(
+            "ring_bus.sv",
+            "tiles2ring_row_data[t].channel, ring2tiles_row_ready, «ring2outfeed_row_ready»",
+            "ring2outfeed_row_ready || outfeed.start",
+        ),
+        test=MOMENT + "test_an_outfeed_that_is_full_as_its_instruction_begins_has_no_room[6]",
+    ),
+    _mutation(
+        "CompletedOf20Bits",
+        "the count of completed descriptors wraps at 2^20",
+        Edit(
+            "dma_engine.sv",
+            "completed <= «completed + done_now»",
+            "32'(20'(completed + done_now))",
+        ),
+        test=PROGRAMS + "test_the_count_of_completed_descriptors_has_more_than_20_bits",
+    ),
+    _mutation(
+        "InterruptBeforeTheAnswer",
+        "an interrupt leaves while the last burst of the output before it is unanswered",
+        Edit("dma_writer.sv", "!sending && «!sent_valid» && !m_axi_write.awvalid", "1'b1"),
+        test=COINCIDENCES,
+    ),
+    _mutation(
+        "InterruptBeforeTheLastByte",
+        "an interrupt leaves while the output before it waits for bytes",
+        Edit("dma_writer.sv", "next.is_interrupt && «!writing» && !sending", "1'b1"),
+        test=COINCIDENCES,
     ),
     _mutation(
         "ErrorOfTheOneBefore",

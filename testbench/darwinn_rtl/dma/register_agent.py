@@ -37,7 +37,10 @@ _POLICY = {
 
 
 class RegisterAccess(uvm_sequence_item):
-    """A read or a write of one register; ``data`` and ``error`` are filled in by the driver."""
+    """A read or a write of one register; ``data`` and ``error`` are filled in by the driver.
+
+    An access that a reset breaks off has an error.
+    """
 
     def __init__(self, name: str, *, write: bool, address: int, data: int = 0) -> None:
         super().__init__(name)
@@ -74,8 +77,8 @@ class RegisterDriver(uvm_driver):
             response = await self.master.write(item.address, data)
         else:
             response = await self.master.read(item.address, WORD_BYTES)
-            item.data = int.from_bytes(response.data, "little")
-        item.error = response.resp != AxiResp.OKAY
+            item.data = int.from_bytes(response.data, "little") if response else 0
+        item.error = not response or response.resp != AxiResp.OKAY
         kind = "write" if item.write else "read"
         self.bench.note(f"register {kind} {item.address:#x} data {item.data:#x}")
 

@@ -63,9 +63,9 @@ class Chip:
         fields = {"wide_read_base": row, "targets": OUTFEED}
         self.give("RingProducer", fields | counts, 1 << tile)
 
-    def collect(self, rows: int) -> None:
+    def collect(self, rows: int, **more: int) -> None:
         walk = _line("RingOutfeed", "buffer", ROW * rows, RESULT)
-        self.give("RingOutfeed", walk | {"row_words": ROW - 1})
+        self.give("RingOutfeed", walk | {"row_words": ROW - 1} | more)
 
     def collected(self, rows: int) -> list[int]:
         """Which rows have come back, by the numbers of those that went out."""
@@ -132,6 +132,29 @@ def test_rows_of_a_tile_wait_for_room_in_the_outfeed() -> None:
     playing.give("RingProducer", sent | {"targets": OUTFEED}, 1 << 6)
     playing.rtl.run(120 * rows)
     playing.collect(rows)
+    playing.rtl.settle()
+    assert playing.collected(rows) == list(range(rows))
+
+
+@pytest.mark.parametrize("tile", [None, 6])
+def test_an_outfeed_that_is_full_as_its_instruction_begins_has_no_room(tile: int | None) -> None:
+    """The instruction waits for its flag long enough for a row that found room to arrive."""
+    playing, rows = Chip(), 7
+    if tile is not None:
+        playing.consume(tile, 0, rows, base=SENDER_ROWS)
+        for row in range(rows):
+            playing.infeed(row, 1 << tile)
+        playing.rtl.settle()
+    sent = _line("RingProducer", "wide_read", rows, SENDER_ROWS) | {"targets": OUTFEED}
+    if tile is not None:
+        playing.give("RingProducer", sent, 1 << tile)
+    for row in range(rows if tile is None else 0):
+        playing.infeed(row, OUTFEED)
+    playing.rtl.run(120 * rows)
+    waits = {"watcher_valid": 1, "watcher_flag": NOBODYS, "watcher_expected": 1}
+    playing.collect(rows, **waits)
+    playing.rtl.run(4 * 120)
+    playing.give("ScalarFence", {"reset_flags": 1 << NOBODYS, "reset_value": 1})
     playing.rtl.settle()
     assert playing.collected(rows) == list(range(rows))
 

@@ -24,7 +24,7 @@ _NARROW = (
     *("rvalid", "rready", "rid", "rresp", "rlast"),
     *("awvalid", "awready", "awid", "awlen", "awsize", "awburst"),
     *("wvalid", "wready", "wstrb", "wlast", "bvalid", "bready", "bid", "bresp"),
-    *("lite", "offered", "taken"),
+    *("lite", "offered", "taken", "ended"),
 )
 _RECORD = np.dtype(
     [*((name, "<u8") for name in _WIDE), *((name, "u1") for name in _NARROW)], align=True
@@ -35,8 +35,9 @@ FIXED, INCREMENTING, WRAPPING, RESERVED = range(4)
 OKAY, EXCLUSIVE, SLAVE_ERROR, DECODE_ERROR = range(4)
 RESET: Cycle = {"rst_n": 0}
 IDLE: Cycle = {}
-OUTSTANDING = 4
+OUTSTANDING, LONGEST_WAIT, LONGEST_ANSWER = 4, 400, 300
 """What the port of the bench is made for."""
+ENDED: Cycle = {"ended": 1}
 
 
 @cache
@@ -51,6 +52,8 @@ def _bench() -> ctypes.CDLL:
 def told(cycles: Sequence[Cycle]) -> list[str]:
     """What is said of ``cycles``, behind two of reset and one without anything."""
     require_toolchain()
+    from darwinn_rtl.build import simulation_argument
+
     played = [RESET, RESET, IDLE, *cycles]
     records = np.zeros(len(played), _RECORD)
     records["rst_n"] = 1
@@ -58,7 +61,8 @@ def told(cycles: Sequence[Cycle]) -> list[str]:
         for name, value in cycle.items():
             records[name][number] = value
     pointer = ctypes.c_void_p(records.ctypes.data)
-    said: bytes = _bench().axi_bench_run(pointer, ctypes.c_uint64(len(records)))
+    argument = ctypes.c_char_p(simulation_argument().encode())
+    said: bytes = _bench().axi_bench_run(argument, pointer, ctypes.c_uint64(len(records)))
     return said.decode().splitlines()
 
 
@@ -121,6 +125,7 @@ def _addresses(channel: str) -> dict[str, list[list[Cycle]]]:
                 (0x1000, 1, 0, 3, FIXED),
             )
         ],
+        f"{channel}_wait": [[waits] * (LONGEST_WAIT + 1)],
         f"{channel}_size": [alone(0x1000, 1, size=4), alone(0x1000, 1, size=7)],
         f"{channel}_burst": [alone(0x1000, 2, kind=RESERVED)],
         f"{channel}_length": [
@@ -172,7 +177,16 @@ VIOLATIONS: dict[str, list[list[Cycle]]] = {
         [address("ar", words=3), address("ar", words=2), word_read(0), word_read(1)],
         [address("ar", words=3), address("ar", words=4), address("ar", words=1), word_read(1)],
     ],
+    "r_wait": [[address("ar"), *[word_read(ready=0)] * (LONGEST_WAIT + 1)]],
     "r_response": [[address("ar"), word_read(response=EXCLUSIVE)]],
+    "r_late": [
+        [address("ar"), *[IDLE] * (LONGEST_ANSWER + 1)],
+        [address("ar", words=2), word_read(0), *[IDLE] * (LONGEST_ANSWER + 1)],
+    ],
+    "r_end": [
+        [address("ar"), ENDED],
+        [address("ar", words=2), word_read(0), ENDED, ENDED],
+    ],
     **_addresses("aw"),
     "w_reset": [[RESET, RESET | {"wvalid": 1}]],
     "w_held": [[address("aw"), word(ready=0), IDLE]],
@@ -181,6 +195,8 @@ VIOLATIONS: dict[str, list[list[Cycle]]] = {
         [address("aw"), word(ready=0), word(strobes=1)],
         [address("aw"), word(0, ready=0), word(1)],
     ],
+    "w_wait": [[address("aw"), *[word(ready=0)] * (LONGEST_WAIT + 1)]],
+    "w_end": [[address("aw"), ENDED], [word(), ENDED], [address("aw", words=2), word(0), ENDED]],
     "w_last": [
         [address("aw"), word(0)],
         [address("aw", words=3), word(0), word(1)],
@@ -224,7 +240,10 @@ VIOLATIONS: dict[str, list[list[Cycle]]] = {
         [*WRITTEN, address("aw", words=2), word(0) | answer(), answer()],
         [address("aw"), address("aw", of=1), word(), answer(1)],
     ],
+    "b_wait": [[*WRITTEN, *[answer(ready=0)] * (LONGEST_WAIT + 1)]],
     "b_response": [[*WRITTEN, answer(response=EXCLUSIVE)]],
+    "b_late": [[*WRITTEN, *[IDLE] * (LONGEST_ANSWER + 1)]],
+    "b_end": [[*WRITTEN, ENDED], [*WRITTEN, answer(ready=0), answer(ready=0) | ENDED]],
 }
 """Cycles by the rule that they break, and no other."""
 
@@ -306,7 +325,10 @@ def test_the_registers_port_is_checked_as_any_other(channel: str) -> None:
     for name, changed in changes:
         cycles = [*before, offer, offer | {name: offer[name] ^ changed}]
         (line,) = told([{"lite": 1}, *(cycle | {"lite": 1} for cycle in cycles)])
-        assert "lite_port.check.tell: " in line and f": {channel}_stable: " in line, (name, changed)
+        assert "lite_port.check.port.tell: " in line and f": {channel}_stable: " in line, (
+            name,
+            changed,
+        )
     for rule in ("held", "reset"):
         for cycles in VIOLATIONS[f"{channel}_{rule}"]:
             (line,) = told([cycle | {"lite": 1} for cycle in cycles])
@@ -321,6 +343,9 @@ def test_a_handshake_is_checked_by_itself() -> None:
         for bit in range(64):
             lines = told([*[offer] * waited, offer | {"wdata": 0xA5 ^ 1 << bit}])
             assert len(lines) == 1 and "payload changed before ready" in lines[0], (waited, bit)
+    late = told([*[offer] * (LONGEST_WAIT + 1), offer | {"taken": 1}])
+    assert len(late) == 1 and "ready did not come in time" in late[0]
+    assert told([*[offer] * LONGEST_WAIT, offer | {"taken": 1}]) == []
     assert told([offer, offer | {"taken": 1}, IDLE, offer | {"taken": 1}, {"offered": 1}]) == []
 
 
@@ -329,6 +354,18 @@ def test_every_violation_is_one_of_a_rule() -> None:
 
 
 LEGAL: dict[str, list[Cycle]] = {
+    "as long as may be waited": [
+        *[address("ar", ready=0)] * LONGEST_WAIT,
+        address("ar"),
+        *[IDLE] * LONGEST_ANSWER,
+        *[word_read(ready=0)] * LONGEST_WAIT,
+        word_read(),
+        *WRITTEN,
+        *[IDLE] * LONGEST_ANSWER,
+        answer(),
+        ENDED,
+        ENDED,
+    ],
     "the longest burst ends at 4 KiB": [
         address("ar", 0x1800, 256),
         *[word_read(0)] * 255,

@@ -87,7 +87,9 @@ def test_a_test_of_another_name_is_refused(tmp_path: Path) -> None:
         try_design(tmp_path, names=["Other"])
 
 
-@pytest.mark.parametrize("top", ["chip_player", "harness", "tile", "host_interface"])
+@pytest.mark.parametrize(
+    "top", ["chip_player", "harness", "tile", "host_interface", "axi_port_check"]
+)
 def test_exported_sources_stand_behind_what_they_need(top: str, tmp_path: Path) -> None:
     """Read one by one in the order of ``files.f``, with nothing else at hand."""
     pyslang = pytest.importorskip("pyslang", reason="no slang: pip install pyslang")

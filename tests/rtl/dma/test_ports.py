@@ -9,14 +9,21 @@ from harness_runs import design, require_toolchain, run
 
 VALID_FELL = "valid fell before ready"
 TOLD = (
-    *(("check_m_axi.tell", f"slave: {of}_request: ", f"(ID {n})") for of in "rb" for n in range(4)),
-    *(("host.check_dma.tell", "slave: r_request: ", f"(ID {number})") for number in range(3)),
-    ("host.check_queue.tell", "slave: r_request: ", "(ID 3)"),
-    *(("host.check_queue.tell", "slave: b_request: ", f"(ID {number})") for number in range(3)),
-    ("host.check_dma.tell", "slave: b_request: ", "(ID 3)"),
-    ("s_axil.check.tell", "master: ar_held: ", ""),
-    ("host.check_descriptor.assert_valid_stays", "", VALID_FELL),
-    ("host.dma.writer.check_stream.assert_valid_stays", "", VALID_FELL),
+    *(
+        ("check_m_axi.port.tell", f"slave: {of}_request: ", f"(ID {n})")
+        for of in "rb"
+        for n in range(4)
+    ),
+    *(("host.check_dma.port.tell", "slave: r_request: ", f"(ID {number})") for number in range(3)),
+    ("host.check_queue.port.tell", "slave: r_request: ", "(ID 3)"),
+    *(
+        ("host.check_queue.port.tell", "slave: b_request: ", f"(ID {number})")
+        for number in range(3)
+    ),
+    ("host.check_dma.port.tell", "slave: b_request: ", "(ID 3)"),
+    ("s_axil.check.port.tell", "master: ar_held: ", ""),
+    ("host.check_descriptor", "", VALID_FELL),
+    ("host.dma.writer.check_stream", "", VALID_FELL),
 )
 """Who tells what, and how that ends, where memory, host, core and outfeed each break a rule."""
 

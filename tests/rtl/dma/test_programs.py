@@ -248,6 +248,14 @@ def test_the_number_of_a_descriptor_has_more_than_16_bits() -> None:
     equals_the_models(harness_player(), workload, CYCLES_PER_DESCRIPTOR * len(workload.descriptors))
 
 
+def test_the_count_of_completed_descriptors_has_more_than_20_bits() -> None:
+    """Fences behind nothing complete one a cycle. The bits above are proved by night."""
+    fences = (1 << 20) + 3
+    workload = Workload([Descriptor(fence=True)] * fences, {}, b"")
+    found = harness_player().perform(workload, 1 << 22, ("harness_dma_completed",))
+    assert found.registers["harness_dma_completed"] == fences
+
+
 def test_the_count_of_an_interrupt_begins_anew_behind_16_bits() -> None:
     interrupt = Descriptor(DescriptorTag.INTERRUPT_0 + 1)
     workload = Workload([interrupt] * ((1 << 16) + 3), {}, b"")
