@@ -180,7 +180,7 @@ docs-check: $(READY)  ## Fail if a generated document differs from its table
 	@$(BIN)/python -m darwinn_testbench.schemas.tables --check docs
 
 site: $(READY)  ## Build the documentation as a site in build/site
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@$(BIN)/python -m website.build $(BUILD)
 
 bench: $(READY)  ## Measure the simulator and the references, with bounds (needs DARWINN_CORPUS)
 	@status=0; for each in record speed whole_models hazards usb pcie oracle many_inputs timing timeline rtl rtl_chip executorch iree bef; do \

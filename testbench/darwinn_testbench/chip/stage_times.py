@@ -91,6 +91,22 @@ class PipelineTimes:
     bottleneck: int
     bottleneck_file: str
 
+    @classmethod
+    def of(cls, times: Sequence[float], files: Sequence[str]) -> PipelineTimes:
+        """From the times of its stages in milliseconds, and their names."""
+        slowest = max(times)
+        # Stages before it wait for it with what they have done; those behind it wait for work.
+        bound = times.index(slowest)
+        return cls(
+            latency_milliseconds=sum(times),
+            filled_milliseconds=(bound + 1) * slowest + sum(times[bound + 1 :]),
+            interval_milliseconds=slowest,
+            throughput=1e3 / slowest,
+            even_throughput=1e3 * len(times) / sum(times),
+            bottleneck=bound,
+            bottleneck_file=files[bound],
+        )
+
 
 @dataclass(frozen=True)
 class TurnTimes:
@@ -201,7 +217,7 @@ def pipeline_times(
     if len(times) == len(rows):
         slowest = max(times)
         rows = [replace(row, busy=(row.milliseconds or 0.0) / slowest) for row in rows]
-        figures["pipeline"] = told = _pipeline(times, [row.name for row in rows])
+        figures["pipeline"] = told = PipelineTimes.of(times, [row.name for row in rows])
         message = _told(told, figures)
     return _report(rows, figures, message)
 
@@ -335,21 +351,6 @@ def _turn(timed: _Timed, loads: bool) -> TurnRow:
             if each.kind is TransferKind.PARAMETER
         ),
         token=token,
-    )
-
-
-def _pipeline(times: Sequence[float], files: Sequence[str]) -> PipelineTimes:
-    slowest = max(times)
-    # Stages before it wait for it with what they have done; those behind it wait for work.
-    bound = times.index(slowest)
-    return PipelineTimes(
-        latency_milliseconds=sum(times),
-        filled_milliseconds=(bound + 1) * slowest + sum(times[bound + 1 :]),
-        interval_milliseconds=slowest,
-        throughput=1e3 / slowest,
-        even_throughput=1e3 * len(times) / sum(times),
-        bottleneck=bound,
-        bottleneck_file=files[bound],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -36,6 +37,8 @@ EXAMPLES = """**Examples**
 
 `darwinn cycles --pipeline segments/`
 
+`darwinn cycles --pipeline segments/ --reference model.tflite`
+
 `darwinn cycles --one-chip detector_edgetpu.tflite classifier_edgetpu.tflite`
 
 `darwinn cycles models/*_edgetpu.tflite --baseline cycles.json --update --reason "first"`
@@ -59,6 +62,13 @@ AsPipeline = Annotated[
         "--pipeline",
         "FILE... are the segments of one model, each on a chip of its own: also say throughput, "
         "bottleneck and latency.",
+    ),
+]
+Whole = Annotated[
+    str | None,
+    option(
+        "--reference FILE",
+        "With --pipeline: the whole model before compilation; also say which other cut is faster.",
     ),
 ]
 OneChip = Annotated[
@@ -118,6 +128,9 @@ _STAGES: tuple[Column[StageRow], ...] = (
     Column("verdict", lambda row: row.verdict),
 )
 
+_UNSURE = 0.05
+"""A cut that saves less than this share may save nothing: it is predicted, not compiled."""
+
 _TURNS: tuple[Column[TurnRow], ...] = (
     Column("file", lambda row: row.name, may_shrink=True),
     Column("loading, ms", lambda row: _milliseconds(row.swap_milliseconds), "right"),
@@ -132,6 +145,7 @@ def command(
     files: Files,
     asked: CycleTiming,
     pipeline: AsPipeline = False,
+    reference: Whole = None,
     one_chip: OneChip = False,
     baseline: Baseline = None,
     update: Update = False,
@@ -151,9 +165,12 @@ def command(
     them out.
 
     With --pipeline, the files (or the segments in a folder, in the order of their numbers) are
-    stages that each have a chip. With --one-chip they are models that share one, in turns.
+    stages that each have a chip; --reference MODEL also says where another cut would be faster.
+    With --one-chip they are models that share one, in turns.
     """
     files = compiled_files(files)
+    if reference is not None and not pipeline:
+        raise InputError("--reference is for --pipeline")
     if pipeline or one_chip:
         if pipeline and one_chip:
             raise InputError("--pipeline gives each model a chip, --one-chip gives all of them one")
@@ -161,7 +178,7 @@ def command(
             raise InputError(
                 "--baseline, --update, --reason and --executable are for files one by one"
             )
-        _finish_together(files, asked, written, pipeline=pipeline)
+        _finish_together(files, asked, written, reference, pipeline=pipeline)
     profile_of = partial(
         advised, "profile", request=asked, chip_name=asked.chip, host_name=asked.host
     )
@@ -197,7 +214,12 @@ def command(
 
 
 def _finish_together(
-    files: Sequence[str], asked: CycleTiming, written: results.Results, *, pipeline: bool
+    files: Sequence[str],
+    asked: CycleTiming,
+    written: results.Results,
+    reference: str | None,
+    *,
+    pipeline: bool,
 ) -> NoReturn:
     """Time models that work together."""
     opened = lambda file: options.compiled_source_of(str(file))  # noqa: E731
@@ -206,6 +228,8 @@ def _finish_together(
         timed = asked.but(progress=progress)
         if pipeline:
             report = pipeline_times(stage_order(files), opened, timed)
+            if reference is not None:
+                report = _with_cut(report, reference, asked)
         else:
             report = turn_times(files, opened, timed)
     columns: Sequence[Column[Any]] = _STAGES if pipeline else _TURNS
@@ -214,7 +238,7 @@ def _finish_together(
     def body(shown: Report[Any]) -> Sequence[RenderableType]:
         cpu = shown.figures.get("cpu", ())
         notes = [f"{Path(each.file).name}: {each}; not in the times above" for each in cpu]
-        return [table(columns, shown.rows), *notes]
+        return [table(columns, shown.rows), *notes, *_other_cut(shown)]
 
     slowest = report.figures.get("pipeline")
     file = files[0] if slowest is None else stage_order(files)[slowest.bottleneck]
@@ -226,6 +250,32 @@ def _finish_together(
         body=body,
         next_step=f"{profile} shows where the cycles go" if file != "-" else "",
     )
+
+
+def _with_cut(report: Report[StageRow], reference: str, asked: CycleTiming) -> Report[StageRow]:
+    """The times of segments beside those of the cut that the compiler's balance gives."""
+    # Imported here: no other call should wait for the compiler.
+    from darwinn_testbench.compilation.segments import best_cut
+
+    cut = best_cut(options.source_of(reference), len(report.rows))
+    if (report.figures.get("chip"), report.figures.get("host")) != (cut.chip, cut.host):
+        raise InputError(
+            f"--reference: cuts are predicted for {cut.chip} and {cut.host}, not for "
+            f"{asked.chip} and {asked.host}"
+        )
+    return replace(report, figures={**report.figures, "cut": cut})
+
+
+def _other_cut(report: Report[Any]) -> Sequence[RenderableType]:
+    """The cut that is faster, or that none is."""
+    cut, given = report.figures.get("cut"), report.figures.get("pipeline")
+    if cut is None or given is None:
+        return []
+    if cut.times.interval_milliseconds > (1 - _UNSURE) * given.interval_milliseconds:
+        return ["", "the compiler's balance gives no faster cut"]
+    from darwinn_testbench.cli.cuts import shown
+
+    return ["", *shown(cut)]
 
 
 def _where_cycles_go(

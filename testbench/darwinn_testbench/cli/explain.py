@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from shlex import quote
@@ -35,6 +35,8 @@ EXAMPLES = """**Examples**
 
 `darwinn explain model.tflite model_edgetpu.tflite --html explained.html`
 
+`darwinn explain model.tflite --chips 2`
+
 `darwinn explain model.tflite --json | jq '.rows[] | select(.place == "CPU") | {operator, reason}'`
 """
 
@@ -56,6 +58,17 @@ Html = Annotated[
     Path | None,
     option(
         "--html PATH", "Also write the results and the network as a page; - is standard output."
+    ),
+]
+
+Chips = Annotated[
+    int | None,
+    option(
+        "--chips N",
+        "Also say where to cut the model for N chips, one after another, and how long each stage "
+        "takes. MODEL is the one before compilation.",
+        min=2,
+        max=64,
     ),
 ]
 
@@ -144,6 +157,7 @@ def command(
     compiled: Compiled = None,
     every: All = False,
     html: Html = None,
+    chips: Chips = None,
     json: settings.Json = False,
 ) -> None:
     """Say for each operator whether it runs on the chip or the CPU, why, and how to change that.
@@ -154,6 +168,9 @@ def command(
 
     The output also lists the transfers between CPU and chip at each inference, with their time on
     the host link, and the parameters that stay on the chip.
+
+    With --chips, it says where `darwinn compile -n` would cut the model for several chips. The cut
+    is predicted from the times of the operators in one program; no segment is compiled.
     """
     options.only_one_on_stdout(json=json, html=html)
     refuse_no_file(html)
@@ -161,6 +178,13 @@ def command(
         source = options.source_of(model)
         other = None if compiled is None else options.compiled_source_of(compiled)
         report = explained(asked(source, compiled=other, progress=progress))
+        if chips is not None:
+            # Imported here: no other call should wait for the compiler.
+            from darwinn_testbench.compilation.segments import best_cut
+
+            progress("cutting", 0, None)
+            figures = {**report.figures, "cut": best_cut(source, chips)}
+            report = replace(report, figures=figures)
         if html is not None:
             # Imported here: no other call should wait for it.
             from darwinn_testbench.explain.page import page_of
@@ -172,7 +196,7 @@ def command(
         file=model,
         as_json=json,
         body=lambda found: _body(found, every) if str(html) != "-" else [],
-        next_step=_next_step(report, model, compiled, html),
+        next_step=_next_step(report, model, compiled, html, chips),
         summary_on_stderr=str(html) == "-",
     )
 
@@ -187,6 +211,7 @@ def _body(report: Report[ExplainRow], every: bool) -> Sequence[RenderableType]:
         *_prediction(report),
         *_changes(report),
         *_certainty(report),
+        *_cut(report),
     ]
 
 
@@ -257,12 +282,27 @@ def _certainty(report: Report[ExplainRow]) -> list[RenderableType]:
     return ["", *map(wrapped, lines)] if told else []
 
 
+def _cut(report: Report[ExplainRow]) -> Sequence[RenderableType]:
+    """Where to cut for several chips, if that was asked for."""
+    if "cut" not in report.figures:
+        return []
+    from darwinn_testbench.cli.cuts import shown
+
+    return ["", *shown(report.figures["cut"])]
+
+
 _KNOWN_BY = {each.value for each in Basis if each is not Basis.NOT_CONFIRMED}
 
 
 def _next_step(
-    report: Report[ExplainRow], model: str, compiled: str | None, html: Path | None
+    report: Report[ExplainRow],
+    model: str,
+    compiled: str | None,
+    html: Path | None,
+    chips: int | None,
 ) -> str:
+    if chips is not None:
+        return f"darwinn compile {quote(model)} -n {chips} makes the segments"
     if html is not None and str(html) != "-":
         return f"open {html} in a browser"
     if report.figures["basis"] == "prediction":

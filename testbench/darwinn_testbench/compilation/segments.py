@@ -1,28 +1,36 @@
 """Cuts a model into segments for several chips, of about the same predicted time.
 
 Segments are consecutive operators. How long each operator takes on the chip is taken from the
-event model of the whole model first. A segment has all of a chip's memory for its parameters, so
-its operators may take less time than in the whole: they are measured again in the segments, and the
-model is cut anew, as long as the slowest segment becomes faster.
+event model of the whole model first, and ``balance`` cuts by that. A segment has all of a chip's
+memory for its parameters, so its operators may take less time than in the whole: they are measured
+again in the segments, and the model is cut anew, as long as the slowest segment becomes faster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from darwinn_formats import tflite
+from darwinn_formats.files import Source
 
+from darwinn_testbench.chip.stage_times import PipelineTimes
+from darwinn_testbench.compilation.balance import Costs, balanced
 from darwinn_testbench.compilation.times import (
+    CHIP,
+    Predicted,
     chip_milliseconds,
     cpu_milliseconds,
     inference_of,
     phase_cycles,
     timed,
+    usual_link,
 )
-from darwinn_testbench.compiler.stages.build import Asked, Built, Worth, build_together
+from darwinn_testbench.compiler.stages.build import Asked, Built, Piece, Worth, build_together
 from darwinn_testbench.compiler.stages.executable import submodel
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.explain.crossing import link_milliseconds
 from darwinn_testbench.explain.graph import graph_of
 
 _ROUNDS = 3
@@ -30,6 +38,66 @@ _ROUNDS = 3
 
 Segment = tuple[str, tflite.Model, bytes, Built]
 """Name, model before compilation and its bytes, and what it became."""
+
+
+@dataclass(frozen=True)
+class CutStage:
+    """A segment of a cut: the operators from ``first`` to ``last``, by number in the model.
+
+    ``milliseconds`` is the predicted time of an inference. ``input_bytes`` and ``output_bytes``
+    cross its host link; ``handed_on`` are names of the tensors that later segments, or the
+    application, take from it.
+    """
+
+    stage: int
+    first: int
+    last: int
+    milliseconds: float
+    input_bytes: int
+    output_bytes: int
+    handed_on: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How to cut a model for several chips, and the times that the pipeline would have.
+
+    They are predicted from the times of the operators in the whole model, on the usual chip and
+    link of the compiler (``chip``, ``host``); no segment was compiled.
+    """
+
+    stages: tuple[CutStage, ...]
+    times: PipelineTimes
+    chip: str
+    host: str
+
+
+def best_cut(source: Source, count: int) -> Cut:
+    """Say how ``compile_models`` with ``num_segments`` would cut a model at first.
+
+    Args:
+        source: the model before compilation.
+        count: number of chips, 2 or more.
+
+    Raises:
+        FormatError, ModelError, OSError: it cannot be read, or is no model.
+        InputError: there are fewer operators for the chip than segments, or one segment.
+    """
+    if count < 2:
+        raise InputError(f"a cut is for two chips or more, not for {count}")
+    model = tflite.load(source)
+    (whole,) = build_together([Asked(model, "cut")], Predicted())
+    costs = _costs(model, whole)
+    cuts = balanced(costs, _on_chip(whole, count), count)
+    stages = []
+    for number, (first, behind) in enumerate(pairwise(cuts)):
+        moved = costs.moved(first, behind)
+        told = (costs.segment(first, behind), moved.taken, moved.given, moved.handed_on)
+        stages.append(CutStage(number, first, behind - 1, *told))
+    times = PipelineTimes.of(
+        [each.milliseconds for each in stages], [f"stage {each.stage}" for each in stages]
+    )
+    return Cut(tuple(stages), times, CHIP, usual_link().name)
 
 
 def segmented(model: tflite.Model, name: str, count: int, worth: Worth) -> list[Segment]:
@@ -40,15 +108,13 @@ def segmented(model: tflite.Model, name: str, count: int, worth: Worth) -> list[
         ModelError: a segment is no model.
     """
     (whole,) = build_together([Asked(model, name)], worth)
-    on_chip = [fate.number for fate in whole.fates if fate.on_chip]
-    if len(on_chip) < count:
-        raise InputError(f"--num_segments {count}: only {len(on_chip)} operators go to the chip")
+    on_chip = _on_chip(whole, count)
     costs = _costs(model, whole)
     best: list[Segment] = []
     least = float("inf")
     seen: set[tuple[int, ...]] = set()
     for _ in range(_ROUNDS):
-        cuts = _balanced(costs, on_chip, count)
+        cuts = balanced(costs, on_chip, count)
         if cuts in seen:
             break
         seen.add(cuts)
@@ -57,9 +123,17 @@ def segmented(model: tflite.Model, name: str, count: int, worth: Worth) -> list[
         if max(times) < least:
             least, best = max(times), found
         for (first, behind), now in zip(pairwise(cuts), times, strict=True):
-            before = sum(costs[first:behind])
-            costs[first:behind] = [each * now / before for each in costs[first:behind]]
+            ratio = now / costs.segment(first, behind)
+            costs.operators[first:behind] = [ratio * each for each in costs.operators[first:behind]]
     return best
+
+
+def _on_chip(whole: Built, count: int) -> list[int]:
+    """The operators that go to the chip, if there are enough for so many segments."""
+    on_chip = [fate.number for fate in whole.fates if fate.on_chip]
+    if len(on_chip) < count:
+        raise InputError(f"{count} segments: only {len(on_chip)} operators go to the chip")
+    return on_chip
 
 
 def _segment(
@@ -79,44 +153,32 @@ def _milliseconds(segment: Segment) -> float:
     return chip_milliseconds(built.pieces) + cpu_milliseconds(graph_of(model), on_cpu)
 
 
-def _costs(model: tflite.Model, whole: Built) -> list[float]:
-    """Milliseconds of each operator, a little for those that take no time."""
+def _costs(model: tflite.Model, whole: Built) -> Costs:
+    """Times of the operators of a compiled model, a little for those that take no time.
+
+    Each operator of a piece has an equal share of the time that its instructions take on the link.
+    """
     graph = graph_of(model)
-    costs = [1e-6] * len(graph.nodes)
+    link = usual_link()
+    operators = [1e-6] * len(graph.nodes)
     for fate in whole.fates:
         if not fate.on_chip:
-            costs[fate.number] += cpu_milliseconds(graph, [fate.number])
+            operators[fate.number] += cpu_milliseconds(graph, [fate.number])
+    costs = Costs(graph, operators, link)
     for piece in whole.pieces:
         result = timed(inference_of(piece))
+        ticks = 1e3 / result.chip.clock.value
+        numbers = sorted(piece.operators)
+        share = _instructions(piece) / len(numbers)
+        for number in numbers:
+            operators[number] += share
         for phase, cycles in zip(piece.phases, phase_cycles(piece, result), strict=True):
             if phase.operation >= 0:
-                costs[phase.operation] += 1e3 * cycles / result.chip.clock.value
+                operators[phase.operation] += ticks * cycles
     return costs
 
 
-def _balanced(costs: Sequence[float], on_chip: Sequence[int], count: int) -> tuple[int, ...]:
-    """Where to cut so that the most expensive segment is as cheap as possible.
-
-    Each segment begins with an operator of the chip, but for the first one, which begins with the
-    first operator.
-    """
-    starts = [0, *on_chip[1:]]
-    ends = [*starts[1:], len(costs)]
-    blocks = [sum(costs[first:behind]) for first, behind in zip(starts, ends, strict=True)]
-    total = [0.0]
-    for each in blocks:
-        total.append(total[-1] + each)
-    size = len(blocks)
-    # least[k][b]: cost of the most expensive of k segments of the first b blocks, and their cut.
-    least = {(1, b): (total[b], 0) for b in range(1, size + 1)}
-    for k in range(2, count + 1):
-        for b in range(k, size + 1):
-            least[k, b] = min(
-                (max(least[k - 1, cut][0], total[b] - total[cut]), cut) for cut in range(k - 1, b)
-            )
-    cuts = [len(costs)]
-    end = size
-    for k in range(count, 1, -1):
-        end = least[k, end][1]
-        cuts.append(starts[end])
-    return (0, *reversed(cuts))
+def _instructions(piece: Piece) -> float:
+    """Milliseconds that the host link takes for the instructions of an inference."""
+    size = sum(len(each.bitstream) for each in inference_of(piece).instruction_bitstreams)
+    return link_milliseconds(usual_link(), size, "in")

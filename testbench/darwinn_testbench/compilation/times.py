@@ -18,7 +18,8 @@ from darwinn_sim.machine.lowering import lower_executable
 from darwinn_testbench.compiler.stages.build import Piece
 from darwinn_testbench.explain.graph import Graph, Node, graph_of
 
-_CHIP = "beagle-max"
+CHIP = "beagle-max"
+"""The chip that times are predicted for."""
 PRODUCTS_A_SECOND = 4e9
 """Products of 8 bits that the CPU makes in a second, by estimate."""
 BYTES_A_SECOND = 1e9
@@ -34,10 +35,14 @@ def timed(executable: Executable) -> timing.Timing:
     Raises:
         SimulationError: the program fails.
     """
-    chip = timing.chip_description(_CHIP)
+    chip = timing.chip_description(CHIP)
     program = lower_executable(executable, assumptions=False)
-    link = timing.host_link(chip.host)
-    return timing.simulate(executable, chip, link, assumptions=False, program=program)
+    return timing.simulate(executable, chip, usual_link(), assumptions=False, program=program)
+
+
+def usual_link() -> timing.HostLink:
+    """The usual host link of the chip that times are predicted for."""
+    return timing.host_link(timing.chip_description(CHIP).host)
 
 
 def inference_of(piece: Piece) -> Executable:
@@ -88,7 +93,7 @@ class Predicted:
 
     def may_be(self, model: tflite.Model, operators: frozenset[int]) -> bool:
         """Whether the CPU takes longer for them than the host for a request."""
-        fixed = timing.host_link(timing.chip_description(_CHIP).host).fixed_seconds.value
+        fixed = usual_link().fixed_seconds.value
         return cpu_milliseconds(graph_of(model), operators) > 1e3 * fixed
 
     def against(self, model: tflite.Model, piece: Piece) -> str:

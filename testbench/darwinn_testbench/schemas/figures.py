@@ -28,6 +28,7 @@ from darwinn_testbench.comparison.function_tables import FunctionTables
 from darwinn_testbench.comparison.operator_coverage import OperatorFigures
 from darwinn_testbench.compilation.bins import Bin, Crossed
 from darwinn_testbench.compilation.outcome import FileRow, LayerRow
+from darwinn_testbench.compilation.segments import Cut
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.evaluation.run import Accuracy, Confusion
@@ -131,6 +132,7 @@ class Explained(_Assumed):
     advice: tuple[Advice, ...]
     certainty: NotRequired[Mapping[str, int]]
     not_covered: NotRequired[tuple[str, ...]]
+    cut: NotRequired[Cut]
 
 
 class CompiledFigures(TypedDict):
@@ -229,6 +231,7 @@ class PipelineTimed(Timed):
     """`cycles --pipeline`; `pipeline` if each stage could be timed."""
 
     pipeline: NotRequired[PipelineTimes]
+    cut: NotRequired[Cut]
 
 
 class TurnsTimed(Timed):

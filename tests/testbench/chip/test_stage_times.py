@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from darwinn_formats.darwinn import load
 from darwinn_testbench.chip.cycles import measure
-from darwinn_testbench.chip.stage_times import _pipeline, stage_order
+from darwinn_testbench.chip.stage_times import PipelineTimes, stage_order
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler.network import DenseNetwork, random_dense
 from darwinn_testbench.compiler.package import compile_network, edgetpu_model
@@ -101,7 +101,7 @@ def with_token(network: DenseNetwork, token: int) -> bytes:
 
 @given(st.lists(st.integers(1, 50), min_size=2, max_size=6))
 def test_a_full_pipeline_is_that_of_a_line_without_queues(times: list[int]) -> None:
-    found = _pipeline([float(each) for each in times], [str(each) for each in times])
+    found = PipelineTimes.of([float(each) for each in times], [str(each) for each in times])
     assert found.filled_milliseconds == steady_latency(times)
     assert found.latency_milliseconds == sum(times)
     assert found.interval_milliseconds == max(times)

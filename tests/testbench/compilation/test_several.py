@@ -19,12 +19,15 @@ from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compilation import compile as compilation
 from darwinn_testbench.compilation import sharing, times
+from darwinn_testbench.compilation.balance import Costs, balanced
 from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_models
 from darwinn_testbench.compilation.outcome import CACHE_BYTES
-from darwinn_testbench.compilation.segments import _balanced
+from darwinn_testbench.compilation.segments import best_cut
 from darwinn_testbench.compilation.times import inference_of, phase_cycles, timed
 from darwinn_testbench.compiler.random_networks import RandomNetwork, random_network
 from darwinn_testbench.compiler.stages import planning
+from darwinn_testbench.compiler.stages.executable import submodel
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict
 
 PAIR = [ExecutableType.EXECUTION_ONLY, ExecutableType.PARAMETER_CACHING]
@@ -185,6 +188,16 @@ def test_segments_are_balanced_and_give_the_same_as_the_whole(tmp_path: Path) ->
     assert found.tobytes() == expected.tobytes()
 
 
+class WithoutTensors(Costs):
+    """Costs of operators whose tensors take no time."""
+
+    def __init__(self, operators: Sequence[float]) -> None:
+        self.operators = list(operators)
+
+    def segment(self, first: int, behind: int) -> float:
+        return sum(self.operators[first:behind])
+
+
 @pytest.mark.parametrize(
     ("costs", "on_chip", "count", "cuts"),
     [
@@ -198,7 +211,59 @@ def test_segments_are_balanced_and_give_the_same_as_the_whole(tmp_path: Path) ->
 def test_cuts_make_the_slowest_segment_as_fast_as_possible(
     costs: list[float], on_chip: list[int], count: int, cuts: tuple[int, ...]
 ) -> None:
-    assert _balanced(costs, on_chip, count) == cuts
+    assert balanced(WithoutTensors(costs), on_chip, count) == cuts
+
+
+def narrow_in_the_middle() -> bytes:
+    """Convolutions over many channels, but for one result in the middle that has few."""
+    network = RandomNetwork(5, (1, 24, 24, 8), signed=True)
+    for channels in (32, 32, 32, 4, 32, 32):
+        network.layer(network.values[-1], channels, 3)
+    return network.finish()
+
+
+def test_a_cut_is_where_few_bytes_cross_and_its_times_are_near_those_of_its_segments() -> None:
+    data = narrow_in_the_middle()
+    cut = best_cut(Content(data, "m"), 2)
+    first, second = cut.stages
+    assert (first.first, first.last, second.first, second.last) == (0, 3, 4, 5)
+    assert first.output_bytes == second.input_bytes == 24 * 24 * 4
+    made = compiled([data], num_segments=2, check=False, times=True)
+    assert [len(each.report.rows) for each in made] == [4, 2]
+    for stage, segment in zip(cut.stages, made, strict=True):
+        assert stage.milliseconds == pytest.approx(segment.report.figures["milliseconds"], rel=0.1)
+    slowest = max(first.milliseconds, second.milliseconds)
+    assert cut.times.interval_milliseconds == slowest
+    with pytest.raises(InputError, match="7 segments: only 6 operators"):
+        best_cut(Content(data, "m"), 7)
+
+
+def test_commands_say_what_other_cut_is_faster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = narrow_in_the_middle()
+    model = tmp_path / "net.tflite"
+    model.write_bytes(data)
+    assert run_command_line(["explain", str(model), "--chips", "2", "--json"]) == 0
+    cut = json.loads(capsys.readouterr().out)["cut"]
+    assert [stage["last"] for stage in cut["stages"]] == [3, 5]
+    wide, narrow = tmp_path / "wide", tmp_path / "narrow"
+    for folder, behind in ((wide, 1), (narrow, 4)):
+        folder.mkdir()
+        numbers = (range(behind), range(behind, 6))
+        parts = [submodel(tflite.load(data), each) for each in numbers]
+        for k, part in enumerate(compiled(parts, check=False)):
+            (folder / f"net_segment_{k}_of_2_edgetpu.tflite").write_bytes(part.data)
+    words = ["cycles", "--pipeline", "--reference", str(model)]
+    assert run_command_line([*words, str(wide)]) == 0
+    printed = capsys.readouterr().out
+    assert "a cut for 2 chips, by the compiler's balance" in printed
+    assert cut["stages"][0]["handed_on"][0] in printed
+    assert run_command_line([*words, str(narrow)]) == 0
+    assert "no faster cut" in capsys.readouterr().out
+    assert run_command_line([*words, str(wide), "--host", "usb2"]) == 2
+    assert "predicted for beagle-max and usb3" in capsys.readouterr().err
+    assert run_command_line(["cycles", str(wide), "--reference", str(model)]) == 2
 
 
 def test_the_command_writes_segments_by_the_vendors_names(

@@ -1,14 +1,14 @@
 """Draws the pictures of the documents. Both commands need Chromium.
 
-The report page of a model and its timeline, for README.md and the tutorials:
+The report page of a model and its timeline, for README.md, the site and the tutorials:
 
-    python docs_pictures.py model MODEL_edgetpu.tflite MODEL.tflite
+    python -m website.pictures model MODEL_edgetpu.tflite MODEL.tflite
 
 The mermaid diagrams of docs/architecture.md, for the site. Pages on GitHub draw them from their
 text; the site shows these pictures, so that its readers load no script from elsewhere. The script
 is ``dist/mermaid.min.js`` of the package that ``npm pack mermaid`` fetches:
 
-    python docs_pictures.py diagrams MERMAID_JS
+    python -m website.pictures diagrams MERMAID_JS
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from darwinn_testbench.profile.page import times
 from darwinn_testbench.profile.profile import profile
 from PIL import Image
 
-from mkdocs_hooks import DIAGRAM, picture_of
+from website.build import DIAGRAM, ROOT, picture_of
 
-_DOCUMENTS = Path(__file__).parent / "docs"
+_DOCUMENTS = ROOT / "docs"
 _PICTURES = _DOCUMENTS / "pictures"
 _CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
 _WAIT = "--virtual-time-budget=20000"
@@ -49,6 +49,13 @@ mermaid.render("diagram", document.getElementById("text").textContent).then(
 _COLOURS = 64
 """Of a picture: enough for text and charts, and a third of the bytes."""
 _CHART_WIDTH = 620
+_CHART_SCALE = 2
+"""Pixels of a picture for one of the chart: sharp on screens of twice the density."""
+_SCHEMES = {
+    "timeline": ("#ffffff", "#000000", "#dddddd"),
+    "timeline-dark": ("#0b0d12", "#d5d7de", "#33363f"),
+}
+"""Pictures of the timeline: their background, text and lines."""
 _PAGE_SIZE = "1100,760"
 
 
@@ -57,9 +64,14 @@ def write_small(target: Path, png: bytes) -> None:
     Image.open(BytesIO(png)).convert("RGB").quantize(_COLOURS).save(target, optimize=True)
 
 
-def chart_png(chart: Chart, duration: float) -> bytes:
-    """A chart over time on white, from 0 to ``duration`` milliseconds."""
-    specification: dict[str, Any] = {**compiled(chart), "background": "white", "padding": 8}
+def chart_png(chart: Chart, duration: float, colours: tuple[str, str, str]) -> bytes:
+    """A chart over time, from 0 to ``duration`` milliseconds, in colours of `_SCHEMES`."""
+    background, text, line = colours
+    specification: dict[str, Any] = {**compiled(chart), "background": background, "padding": 8}
+    axes = {"labelColor": text, "titleColor": text, "tickColor": line}
+    axes |= {"domainColor": line, "gridColor": line}
+    specification["config"] = {**specification.get("config", {})}
+    specification["config"]["axis"] = {**specification["config"].get("axis", {}), **axes}
     fixed = {"width": _CHART_WIDTH, "t0": 0, "t1": duration}
     specification["autosize"] = "pad"
     specification["signals"] = [
@@ -71,7 +83,7 @@ def chart_png(chart: Chart, duration: float) -> bytes:
     for data in specification["data"]:
         if data["name"] == "rows":
             data["values"] = rows
-    drawn: bytes = vl_convert.vega_to_png(specification)
+    drawn: bytes = vl_convert.vega_to_png(specification, scale=_CHART_SCALE)
     return drawn
 
 
@@ -116,7 +128,9 @@ def draw_model(compiled_model: str, reference: str) -> None:
     report = profile(compiled_model)
     timing = report.figures["profile"].profiled.timing
     chart = figures.timeline(timing)
-    write_small(_PICTURES / "timeline.png", chart_png(chart, times(report).duration))
+    duration = times(report).duration
+    for name, colours in _SCHEMES.items():
+        write_small(_PICTURES / f"{name}.png", chart_png(chart, duration, colours))
     with TemporaryDirectory() as temporary:
         page = Path(temporary, "report.html")
         command = ["report", compiled_model, "--reference", reference, "--output", str(page)]

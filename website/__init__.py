@@ -1,0 +1,1 @@
+"""The documentation as a site: what builds it, and what draws its pictures."""
