@@ -26,9 +26,11 @@ from darwinn_testbench.compiler.recipes import network_of, recipe
 from harness_runs import require_toolchain
 from hypothesis import assume, note
 from hypothesis import strategies as st
-from nightly import check_cases, is_over, nightly_too
+from nightly import check_cases, nightly_too
 from scalar_programs import alu
 from stimulus import line
+
+from tests.nightly.deadline import is_over
 
 LIMIT = 30_000
 SEEN = 1

@@ -94,6 +94,9 @@ def test_the_same_byte_twice_is_one_byte() -> None:
 
 def test_bytes_that_cancel_leave_a_constant() -> None:
     again = {"main_limit": [1] + [0] * 7, "parameter_zero_point": 1, "output_zero_point": 7}
-    reads = walk(MAC, "narrow_read", 0, [(2, 0)]) | walk(MAC, "parameter_read", 4 * _PLUS, [(2, 4)])
+    reads = {
+        **walk(MAC, "narrow_read", 0, [(2, 0)]),
+        **walk(MAC, "parameter_read", 4 * _PLUS, [(2, 4)]),
+    }
     results, _ = _results(_Chain([_step(_PLUS, WHOLE, **again, **reads)], [_TABLE], 0))
     assert results[:_LANES] == [7] * _LANES

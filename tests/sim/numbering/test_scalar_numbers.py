@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.accelerator import Accelerator
-from darwinn_sim.isa.builder import Values
 from darwinn_sim.isa.codes import AluOperation, ScalarFunction
 from darwinn_sim.kernel.field import CONSTANTS, random_elements
 from darwinn_sim.numbering import kernels, run
@@ -18,6 +17,8 @@ from numbered_runs import Ignored, Traces
 from scalar_programs import DATA, REGISTERS, ScalarProgram, alu, load, programs, store
 from slow_model.scalar_core import to_word
 from stimulus import constrained_random
+
+Bundle = dict[str, int]
 
 AND, OR, XOR, LEFT, RIGHT = (
     AluOperation[name] for name in ("AND", "OR", "XOR", "SHIFT_LEFT", "SHIFT_RIGHT")
@@ -30,15 +31,15 @@ _ZERO_POINT, _SCALE = 92, np.float32(0.1)
 _BOUNDS = [0.0, 1.5, 255.0, 256.0, -1.0, float("nan"), float("inf")]
 
 
-def immediate(operation: int, register: int, word: int) -> Values:
+def immediate(operation: int, register: int, word: int) -> Bundle:
     return alu(operation, register, register, word, immediate=True)
 
 
-def between(operation: int, register: int, a: int, b: int) -> Values:
+def between(operation: int, register: int, a: int, b: int) -> Bundle:
     return alu(operation, register, a, b, immediate=False)
 
 
-def numbers_of(bundles: Sequence[Values]) -> list[int]:
+def numbers_of(bundles: Sequence[Bundle]) -> list[int]:
     """Numbers of the registers, and of the data behind them, byte by byte."""
     inputs = {"image": random_elements(np.random.default_rng(0), chip.ROW_BYTES)}
     executable = ScalarProgram(bundles).executable()
@@ -63,7 +64,7 @@ def test_bytes_with_the_same_number_are_the_same(program: ScalarProgram) -> None
 
 
 @st.composite
-def bounded(draw: Any) -> list[Values]:
+def bounded(draw: Any) -> list[Bundle]:
     """Floats of data between bounds become integers, and parts of words."""
     found = []
     for register in range(4):
@@ -86,7 +87,7 @@ def bounded(draw: Any) -> list[Values]:
 
 @constrained_random(40)
 @given(bounded())
-def test_floats_between_bounds_are_bytes(bundles: list[Values]) -> None:
+def test_floats_between_bounds_are_bytes(bundles: list[Bundle]) -> None:
     attack(ScalarProgram(bundles))
 
 
@@ -96,7 +97,7 @@ def test_a_byte_is_taken_out_of_a_word() -> None:
     assert known == [False, True, False, False]
 
 
-def power(register: int, byte: int) -> list[Values]:
+def power(register: int, byte: int) -> list[Bundle]:
     """The exponential of a byte of the data less the greatest value, which register 20 holds."""
     return [
         *real(register, byte),
@@ -110,7 +111,7 @@ def power(register: int, byte: int) -> list[Values]:
     ]
 
 
-def real(register: int, byte: int) -> list[Values]:
+def real(register: int, byte: int) -> list[Bundle]:
     """A byte of the data as a float."""
     shift = 8 * (byte % 4)
     return [
@@ -123,7 +124,7 @@ def real(register: int, byte: int) -> list[Values]:
     ]
 
 
-def softmax() -> list[Values]:
+def softmax() -> list[Bundle]:
     """As early compilers wrote it, without its loops; the shares take the place of the bytes."""
     found = [alu(AluOperation.MOVE, 20, 0, to_word(-np.inf), immediate=True)]
     for byte in range(_BYTES):
