@@ -220,7 +220,8 @@ def _load_tflite(data: bytes) -> tuple[tflite.Model, tuple[CustomOperator, ...]]
     if not operators:
         reason = (
             f"no operator of the model is an {CUSTOM_OPERATOR}: it is not compiled: "
-            "edgetpu_compiler compiles it, darwinn explain says what of it would run on the chip"
+            "darwinn compile or edgetpu_compiler compiles it, darwinn explain says what of it "
+            "would run on the chip"
         )
         raise FormatError("Model.subgraphs", reason, offset=0)
     return model, operators

@@ -243,12 +243,14 @@ def _finish_together(
     slowest = report.figures.get("pipeline")
     file = files[0] if slowest is None else stage_order(files)[slowest.bottleneck]
     profile = advised("profile", file, asked, chip_name=asked.chip, host_name=asked.host)
+    other = "; --reference MODEL says what other cut is faster"
+    other = other if pipeline and reference is None else ""
     finish(
         report,
         file=report.file,
         as_json=written.json,
         body=body,
-        next_step=f"{profile} shows where the cycles go" if file != "-" else "",
+        next_step=f"{profile} shows where the cycles go{other}" if file != "-" else "",
     )
 
 

@@ -58,7 +58,7 @@ class _Bar:
         # Not even made where nothing is drawn: before 15, rich then ended with an empty line.
         self._progress = _drawn_on(console) if console.is_terminal else None
         if self._progress is not None:
-            self._progress.add_task(description, total=None)
+            self._progress.add_task(description, total=None, share="")
 
     def __enter__(self) -> _Bar:
         if self._progress is not None:
@@ -89,6 +89,8 @@ class _Bar:
         if self._progress is not None:
             (task,) = self._progress.task_ids
             self._progress.update(task, description=description, completed=completed, total=total)
+            if total:
+                self._progress.update(task, share=f"{(completed or 0) / total:.0%}")
 
     def _say(self, begun: int | None) -> None:
         now = time.monotonic()
@@ -109,6 +111,7 @@ def _drawn_on(console: Console) -> Progress:
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
+        TextColumn("{task.fields[share]}", markup=False),
         TimeElapsedColumn(),
         console=console,
         transient=True,

@@ -56,7 +56,7 @@ def resume(
         left = [task for task in tasks if journal.outcome(task.key) is None]
         known = len(tasks) - len(left)
         done = known
-        progress("finished before", known, len(tasks))
+        progress("finished before" if known else "starting", known, len(tasks))
         try:
             for outcome in perform(left) if left else ():
                 journal.append(outcome)

@@ -9,7 +9,9 @@ from darwinn_formats.names import readable
 from darwinn_testbench.report.result import Report, Row, failing_rows
 from darwinn_testbench.report.verdict import Verdict, worst
 
-_MARKS = {Verdict.PASS: "✅", Verdict.RAN: "☑️", Verdict.REFUSED: "⏭️"}
+_PASSED, _FAILED = "✅", "❌"
+_MARKS = {Verdict.RAN: "☑️", Verdict.REFUSED: "⏭️"}
+"""Marks of verdicts that neither passed nor failed."""
 _MAX_DETAILS = 50
 """Rows that a table lists one by one; the rest is counted."""
 
@@ -70,7 +72,7 @@ def _escaped(cell: str) -> str:
 
 
 def _mark(verdict: Verdict) -> str:
-    return _MARKS.get(verdict, "❌")
+    return _PASSED if verdict.passed else _MARKS.get(verdict, _FAILED)
 
 
 def _marked(verdict: Verdict) -> str:

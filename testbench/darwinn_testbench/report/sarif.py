@@ -15,6 +15,8 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _NOTES = frozenset((Verdict.RAN, Verdict.REFUSED))
 """Verdicts that are no errors."""
 
+_RULES = {verdict: text for verdict, text in MEANINGS.items() if not verdict.passed}
+
 ASSUMED = "assumed"
 """Rule of a note for each assumption that the results rest on."""
 
@@ -30,7 +32,7 @@ def to_sarif(reports: Sequence[Report[Row]]) -> bytes:
                 "version": __version__,
                 "rules": [
                     {"id": str(verdict), "shortDescription": {"text": text}}
-                    for verdict, text in (*MEANINGS.items(), (ASSUMED, _ASSUMED_MEANING))
+                    for verdict, text in (*_RULES.items(), (ASSUMED, _ASSUMED_MEANING))
                 ],
             }
         },

@@ -61,6 +61,15 @@ def test_markdown_counts_files_and_lists_failures_in_cells_that_hold() -> None:
     assert not any("| c |" in line for line in lines)
 
 
+def test_markdown_marks_each_verdict_by_what_it_means() -> None:
+    for verdict in Verdict:
+        row = Row(name="r", verdict=verdict)
+        first = to_markdown([Report(command="verify", file="f", rows=(row,))]).decode()
+        mark = first.split()[2]
+        assert (mark == "✅") == verdict.passed, verdict
+        assert (mark == "❌") == (verdict.failed and verdict is not Verdict.REFUSED), verdict
+
+
 def test_markdown_ends_after_many_rows() -> None:
     rows = tuple(Row(name=f"row{k}", verdict=Verdict.MISMATCH) for k in range(70))
     text = to_markdown([Report(command="verify", file="f", rows=rows)]).decode()
