@@ -217,9 +217,10 @@ class Call:
             raise NotComputableError(f"{products} products, more than {MAXIMUM_PRODUCTS}")
 
     def rounded(self, rounding: Rounding, given: Quantities) -> Factors:
-        """The factor by the rule; where no file tells it from another, the one of the program.
+        """The factor by the rule; where no file tells it from another, or an elder compiler had
+        another, the one of the program.
 
-        It is an assumption where that matters and the program holds neither.
+        It is an assumption where no file tells them apart, and the program holds neither.
         """
         by_rule = values(rounding.formula, given)
         rivals = rounding.rivals(given)
@@ -228,7 +229,9 @@ class Call:
         for rival in rivals.values():
             if self._holds(rival):
                 return rival
-        self.assume(f"the factor is {rounding.text}, not {' or '.join(rivals)}")
+        unknown = [each.text for each in rounding.open_against if each.text in rivals]
+        if unknown:
+            self.assume(f"the factor is {rounding.text}, not {' or '.join(unknown)}")
         return by_rule
 
     def _holds(self, factors: Factors) -> bool:

@@ -33,7 +33,7 @@ from darwinn_reference.tflite.output_stage import (
     INT16_MAXIMUM,
     NotComputableError,
 )
-from darwinn_reference.tflite.roundings import MEAN, Quantities
+from darwinn_reference.tflite.roundings import MEAN, POOL, Quantities
 
 _BYTE_SPAN = 255
 """Greatest magnitude of a centred byte: value - zero_point of an 8-bit tensor."""
@@ -379,9 +379,10 @@ def average_pool_2d(call: Call) -> AnyArray:
         factor = np.float32(1) / counts.astype(np.float32)
         return _averaged(call, total, conversion_factor(image.scale, call.output, factor))
     staged = _staged_factor(call, (height.kernel, width.kernel)) if counts.size == 1 else None
-    unit = np.float32(1) / np.atleast_1d(np.float32(common))
-    factor = conversion_factor(image.scale, call.output, unit) if staged is None else staged
-    return _averaged(call, total * shares, factor)
+    if staged is not None:
+        return _averaged(call, total * shares, staged)
+    quantities = Quantities(image.scale, call.output, extents=(common,))
+    return _averaged(call, total * shares, call.rounded(POOL, quantities))
 
 
 def _averaged(call: Call, total: AnyArray, factor: NDArray[np.float32]) -> AnyArray:

@@ -86,12 +86,16 @@ class Field(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbour:
-    """Another order of rounding, and the files that rule it out: by numbers, or by bytes."""
+    """Another order of rounding, and the files that rule it out: by numbers, or by bytes.
+
+    An ``elder`` compiler rounded so: executables of its time hold this number.
+    """
 
     text: str
     formula: Formula
     told_apart_by: tuple[str, ...] = ()
     bytes_of: tuple[str, ...] = ()
+    elder: str = ""
 
     @property
     def open(self) -> bool:
@@ -115,9 +119,11 @@ class Rounding:
         return tuple(each for each in self.neighbours if each.open)
 
     def rivals(self, given: Quantities) -> dict[str, Factors]:
-        """What open neighbours give, by their texts, where it is not what the rule gives."""
+        """What open neighbours and elder compilers give, by their texts, where it is not what the
+        rule gives."""
         by_rule = values(self.formula, given)
-        found = {each.text: values(each.formula, given) for each in self.open_against}
+        others = (each for each in self.neighbours if each.open or each.elder)
+        found = {each.text: values(each.formula, given) for each in others}
         return {text: each for text, each in found.items() if not np.array_equal(each, by_rule)}
 
 
@@ -325,6 +331,7 @@ POOL = Rounding(
             "1 / n",
             lambda q: reciprocal(q.elements),
             ("deeplabv3_mnv2_dm05_pascal_quant", "mobilenet_v1_0.75_192_quant"),
+            elder="mobilenet_v1_0.75_192_quant of google-coral/edgetpu",
         ),
     ),
 )

@@ -188,15 +188,23 @@ def test_a_rule_and_not_its_neighbour_decides_the_byte(name: str, neighbour: Nei
     assert compute(network, *inputs).item() == round(float(f32(f32(total) * factor)))
 
 
-def test_the_program_decides_between_rules_that_no_file_tells_apart() -> None:
-    case = CASES["QUANTIZE"]
-    neighbour = REQUANTISATION.open_against[0]
+(ELDER,) = (each for each in POOL.neighbours if each.elder)
+
+
+@pytest.mark.parametrize(
+    ("name", "neighbour", "assumes"),
+    [("QUANTIZE", REQUANTISATION.open_against[0], True), ("AVERAGE_POOL_2D", ELDER, False)],
+)
+def test_the_program_decides_between_rules_of_which_files_show_neither_or_both(
+    name: str, neighbour: Neighbour, assumes: bool
+) -> None:
+    case = CASES[name]
     given, total = telling(case, neighbour)
     network, inputs = case.network(given, total)
     mine, other = (float(values(each.formula, given)[0]) for each in (case.rounding, neighbour))
     results = [round(float(f32(f32(total) * f32(factor)))) for factor in (mine, other)]
     for held, expected, assumed in (
-        ((), results[0], True),
+        ((), results[0], assumes),
         ((mine,), results[0], False),
         ((other,), results[1], False),
         ((mine, other), results[0], False),
