@@ -81,11 +81,6 @@ class SoftmaxFunctions:
 class CompilerChoices:
     """What the uncompiled network leaves to the compiler.
 
-    ``addition_steps`` maps the index of an ADD or SUB operator to K, the reciprocal of its
-    instruction's scale field: the weights are then ``round(s_in / s_out * K)``. Without an entry
-    they follow the rule of ``addition_weights``, which gives the weights and the scale field of
-    all additions of the public executables to the bit.
-
     ``functions`` holds the approximations that a program loads, by the name of the real function
     (see ``coefficient_tables``); where none has the amplitude that is asked for, the ideal
     function is taken. ``softmax`` is None where the scalar core computes it, in float32, so that
@@ -95,7 +90,8 @@ class CompilerChoices:
     write pools and means so, of which the low byte is then kept.
 
     ``factors`` are those of the program's tensor instructions. Where no public file tells two
-    rules of rounding apart, they say which of the two it is.
+    rules of rounding apart, or elder compilers took another addition's weights, they say which of
+    the two it is.
 
     ``stages`` are pairs of factors: of an instruction that keeps unbounded sums in 16 bits, and of
     the next, which adds them up. Large means are made so, one axis after the other.
@@ -105,7 +101,6 @@ class CompilerChoices:
     ``parabolas`` are the tables that square their argument, by the factor of the square.
     """
 
-    addition_steps: Mapping[int, float] = field(default_factory=dict)
     functions: Mapping[str, tuple[ScaledFunction, ...]] = field(default_factory=dict)
     softmax: SoftmaxFunctions | None = None
     unclipped: frozenset[float] = frozenset()

@@ -5,6 +5,7 @@ Which rules beside each of them the public executables rule out: ``roundings``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,9 @@ BYTE_SPAN = 255
 
 MIDDLE = 128
 """The zero point of a difference that is kept in steps of two."""
+
+_NEARLY = 2.0**-22
+"""Relative error of what is the same but for roundings of float32."""
 
 ROOT_STEPS = np.float32(2**16 - 1)
 """Steps of the reciprocal root of the least length of a vector, 1."""
@@ -87,6 +91,33 @@ def addition_weights(
     first, second = fraction(Fraction(float(first_scale)) / Fraction(float(second_scale)))
     unit = first_scale / np.float32(first) if first else second_scale / np.float32(second)
     return first, second, unit * reciprocal(output.scale[0])
+
+
+def elder_addition_weights(
+    first_scale: np.float32,
+    second_scale: np.float32,
+    output: NetworkTensor,
+    held: Collection[float],
+) -> tuple[int, int, np.float32] | None:
+    """Weights of an addition that are not those of :func:`addition_weights`, by the factor that an
+    elder compiler's program holds (``held``); None if it holds no such factor.
+
+    The factor gives one weight, and the ratio of the scales the other; both must be integers as
+    nearly as float32 tells. (mobilenet_v2 of iNat insects, 2019: 6909 and 5466 in place of 25175
+    and 19917. How that compiler chose them is not known.)
+    """
+    first, second = float(first_scale), float(second_scale)
+    unit = first / float(output.scale[0])
+    known, _, _ = addition_weights(first_scale, second_scale, output)
+    for factor in sorted(held):
+        weight = round(unit / factor) if factor * MAXIMUM_WEIGHT > unit else 0
+        other = round(weight * second / first)
+        if weight == known or not (weight and 0 < other <= MAXIMUM_WEIGHT):
+            continue
+        errors = factor * weight / unit - 1, other * first / (weight * second) - 1
+        if max(map(abs, errors)) < _NEARLY:
+            return weight, other, np.float32(factor)
+    return None
 
 
 def halved_difference(scale: np.float32) -> tuple[np.float32, np.float32]:

@@ -19,6 +19,7 @@ from darwinn_reference.tflite.factors import (
     ROOT_STEPS,
     addition_weights,
     conversion_factor,
+    elder_addition_weights,
     halved_difference,
     root_unit,
 )
@@ -42,19 +43,24 @@ def weighted_sum(call: Call, sign: int = 1) -> AnyArray:
         return constant_operands.weighted_sum(call, *found, signs)
     if sign < 0:
         call.assume("a difference is a sum whose second weight is negative")
-    step = call.choices.addition_steps.get(call.operator.index)
-    if step is None and right.tensor.constant is not None:
+    if right.tensor.constant is not None:
         # A constant comes first, wherever the network has it.
-        second, first, factor = addition_weights(right.scale, left.scale, call.output)
-    elif step is None:
-        first, second, factor = addition_weights(left.scale, right.scale, call.output)
+        second, first, factor = _addition(call, right, left)
     else:
-        scale = float(call.output.scale[0])
-        first, second = (round(float(each.scale) / scale * step) for each in (left, right))
-        factor = np.float32(1 / step)
+        first, second, factor = _addition(call, left, right)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
     total = first * left.centred() + sign * second * right.centred()
     return call.finish(total, factor)
+
+
+def _addition(call: Call, one: Operand, other: Operand) -> tuple[int, int, np.float32]:
+    """The weights of two operands and the factor of their sum: by the rule, if the program does not
+    hold those of an elder compiler."""
+    by_rule = addition_weights(one.scale, other.scale, call.output)
+    held = call.choices.factors
+    if not held or float(by_rule[2]) in held:
+        return by_rule
+    return elder_addition_weights(one.scale, other.scale, call.output, held) or by_rule
 
 
 def multiply(call: Call) -> AnyArray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_reference.tflite.factors import addition_weights
 from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
 from darwinn_reference.tflite.rules import HOST, RULES
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from one_operator import (
     Array,
@@ -77,17 +78,25 @@ def test_addition_weights_are_the_best_fraction_of_fifteen_bits(
     assert factor == f32(f32(f32(first) / f32(left)) * f32(f32(1) / f32(out)))
 
 
-@given(pairs_of_operands(), st.floats(1000, 30000))
-def test_additions_take_a_given_step(
-    case: tuple[list[NetworkTensor], Array, Array], step: float
+@given(pairs_of_operands(), st.integers(4000, 9000), st.integers(4000, 9000))
+def test_additions_take_the_weights_of_an_elder_program(
+    case: tuple[list[NetworkTensor], Array, Array], weight: int, other: int
 ) -> None:
-    tensors, left, right = case
-    result = compute(single("ADD", tensors, (0, 1), (2,)), left, right, addition_steps={0: step})
-    weights = [round(float(t.scale[0]) / float(tensors[2].scale[0]) * step) for t in tensors[:2]]
-    for a, b, found in zip(left.tolist(), right.tolist(), result.tolist(), strict=True):
-        total = weights[0] * (a - int(tensors[0].zero_point[0]))
-        total += weights[1] * (b - int(tensors[1].zero_point[0]))
-        assert found == slow_output(total, f32(1 / step), tensors[2])
+    """By its factor; one that no such weights have is none of theirs."""
+    (one, two, out), left, right = case
+    two = replace(two, scale=np.atleast_1d(f32(float(one.scale[0]) * other / weight)))
+    by_rule = addition_weights(one.scale[0], two.scale[0], out)
+    assume(by_rule[0] != weight)
+    factor = f32(float(one.scale[0]) / float(out.scale[0]) / weight)
+    network = single("ADD", [one, two, out], (0, 1), (2,))
+    for held, (first, second, scale) in (
+        (float(factor), (weight, other, factor)),
+        (float(factor) * 1.0001, by_rule),
+    ):
+        result = compute(network, left, right, factors=frozenset({held}))
+        for a, b, found in zip(left.tolist(), right.tolist(), result.tolist(), strict=True):
+            total = first * (a - int(one.zero_point[0])) + second * (b - int(two.zero_point[0]))
+            assert found == slow_output(total, scale, out)
 
 
 @given(pairs_of_operands(), activations)
