@@ -175,6 +175,8 @@ def opened(tmp_path: Path, browser: Any) -> Any:
     file.write_bytes(render(page(sections=[*page().sections, picture])))
     browser.get(file.as_uri())
     browser.execute_script("localStorage.clear()")
+    # Of pages that other tests have opened.
+    browser.get_log("browser")
     browser.get(file.as_uri())
     ready = "return document.documentElement.dataset.ready"
     from selenium.webdriver.support.ui import WebDriverWait
