@@ -1,4 +1,4 @@
-"""What the project does with the members of a format's tables, said where each table is declared.
+"""Each table of a format declares here what the project does with its members.
 
 Every member is loaded and checked. ``uses`` says which ones are shown (``darwinn inspect`` and
 ``disasm``) and which ones an execution depends on; docs/members.md lists them all.
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Use(Flag):
-    """What happens with the value of a member, after it was loaded and checked."""
+    """The uses of a member's value, after it was loaded and checked."""
 
     READ = 0
     SHOWN = 1
@@ -124,12 +124,12 @@ class Part:
 
     @property
     def what_happens(self) -> Use:
-        """What happens with the value."""
+        """The uses of the value."""
         return self.use if self.held is None else uses_of(self.held[0]).members[self.held[1]]
 
 
 def uses_of(table: type[Any]) -> Uses:
-    """What happens with the members of a table; KeyError for a class without ``uses``."""
+    """The uses that a table declares; KeyError for a class without ``uses``."""
     return _KNOWN[table]
 
 

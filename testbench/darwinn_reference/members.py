@@ -23,6 +23,7 @@ from darwinn_formats.tfrt import model as tfrt
 from darwinn_formats.uses import BOTH, Part, Use, tables_of, uses_of
 
 from darwinn_reference.executorch.values import has_arithmetic
+from darwinn_reference.marked import replaced
 from darwinn_reference.tfrt import KERNELS
 
 START = "<!-- members: generated, see darwinn_reference.members -->"
@@ -54,7 +55,7 @@ class Row:
 
 
 Fate = Callable[[Any], tuple[Use, str]]
-"""What happens with a value of an enumeration, and words of the refusal."""
+"""From a value of an enumeration to its uses, and to words of its refusal."""
 
 
 def _always(use: Use = BOTH) -> Fate:
@@ -232,8 +233,5 @@ def _lines() -> Iterator[str]:
 
 def updated(text: str) -> str:
     """A page with the tables between its marks replaced; ValueError if a mark is missing."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise ValueError("the page has no place for the members")
-    return f"{before}{START}\n\n" + "\n".join(_lines()) + f"\n{END}{after}"
+    *lines, _ = _lines()
+    return replaced(text, (START, END), lines, "the members")

@@ -15,7 +15,7 @@ from pathlib import Path
 from darwinn_rtl.build import Design, generate
 from darwinn_rtl.source_files import own_folder, source, source_files, source_folder
 from darwinn_rtl.source_order import in_order
-from darwinn_rtl.yosys import DesignRefused, is_installed, run_script
+from darwinn_rtl.yosys import DesignRefused, is_installed, read_command, run_script
 
 GENERATED = "generated"
 """Folder of the generated sources."""
@@ -106,13 +106,9 @@ def plain_verilog(sources: Sequence[str | Path], design: Design, target: Path) -
 
     Raises ``ExportFailed`` if yosys is not installed or refuses it.
     """
-    read = [
-        *("read_slang -j 1 -D SYNTHESIS --top", design.top),
-        *(f"-G {name}={value}" for name, value in design.parameters.items()),
-        *map(str, sources),
-    ]
+    read = read_command(design.top, sources, parameters=design.parameters)
     passes = ["proc", "flatten", "opt_clean", "bwmuxmap", f"write_verilog -noattr {target}"]
-    lines = [" ".join(read), f"hierarchy -top {design.top}", *passes, ""]
+    lines = [read, f"hierarchy -top {design.top}", *passes, ""]
     if not is_installed():
         raise ExportFailed("plain Verilog needs yosys with its slang front end: pip install pyosys")
     with tempfile.NamedTemporaryFile("w", suffix=".ys") as script:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 _PROGRAM = """
 import sys, time
@@ -22,6 +24,30 @@ class DesignRefused(Exception):
 def is_installed() -> bool:
     """Whether there is a yosys with slang's front end (pyosys, of the extra ``dev``)."""
     return importlib.util.find_spec("pyosys") is not None
+
+
+def read_command(
+    top: str,
+    sources: Iterable[str | Path],
+    *,
+    parameters: Mapping[str, object] = MappingProxyType({}),
+    folders: Iterable[Path] = (),
+    options: str = "",
+) -> str:
+    """The command that reads a design for synthesis.
+
+    ``folders`` are those where slang finds modules by their names.
+    """
+    libraries = [f"-y {folder}" for folder in folders]
+    return " ".join(
+        [
+            *("read_slang -j 1 -D SYNTHESIS", *([options] if options else []), "--top", top),
+            *(f"-G {name}={value}" for name, value in parameters.items()),
+            *map(str, sources),
+            *libraries,
+            *(["-Y .sv"] if libraries else []),
+        ]
+    )
 
 
 def run_script(script: Path) -> tuple[str, float]:

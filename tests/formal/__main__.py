@@ -21,13 +21,12 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from itertools import chain
 from math import inf
 from pathlib import Path
 
 from darwinn_rtl.source_files import source
-from darwinn_rtl.yosys import DesignRefused
+from darwinn_rtl.yosys import DesignRefused, is_installed
 
 from benchmarks.figures import keep_figures
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
@@ -199,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(table())
         return 0
-    if find_spec("pyosys") is None:
+    if not is_installed():
         print("no yosys: pip install 'darwinn-testbench[dev]'", file=sys.stderr)
         return 2
     unknown = [word for word in options.only if not any(word in each.name for each in PROOFS)]

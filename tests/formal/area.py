@@ -19,13 +19,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from darwinn_rtl.build import Design, design_sources
 from darwinn_rtl.parameters import RATIO
-from darwinn_rtl.yosys import DesignRefused, run_script
+from darwinn_rtl.yosys import DesignRefused, is_installed, read_command, run_script
 from darwinn_sim import chip
 
 from benchmarks.figures import keep_figures
@@ -171,16 +170,12 @@ def synthesise(name: str) -> tuple[list[Area], float]:
         work = Path(folder)
         # Verilator's waivers come first, and are not read.
         sources = design_sources(design, work)[1:]
-        words = [
-            *("read_slang -j 1 -D SYNTHESIS", _OPTIONS.get(name, ""), "--top", design.top),
-            *map(str, sources),
-            *(f"-y {each}" for each in folders()),
-            "-Y .sv",
-        ]
+        options = _OPTIONS.get(name, "")
+        read = read_command(design.top, sources, folders=folders(), options=options)
         library, statistics, script = work / "library.txt", work / "stat.json", work / "script.ys"
         library.write_text(_LIBRARY)
         passes = _SCRIPT.format(top=design.top, library=library, statistics=statistics)
-        script.write_text(" ".join(words) + "\n" + passes)
+        script.write_text(f"{read}\n{passes}")
         _, seconds = run_script(script)
         return list(areas(statistics.read_text(), design.top)), round(seconds, 1)
 
@@ -195,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PARTS)}; or all")
     parser.add_argument("--json", action="store_true", help="print JSON, a list")
     options = parser.parse_args(arguments)
-    if find_spec("pyosys") is None:
+    if not is_installed():
         print("no yosys: pip install 'darwinn-testbench[dev]'", file=sys.stderr)
         return 2
     unknown = [name for name in options.names if name not in PARTS]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from darwinn_rtl.yosys import DesignRefused, run_script
+from darwinn_rtl.yosys import DesignRefused, read_command, run_script
 
 from tests.formal.yosys import Answer, folders, sources
 
@@ -86,15 +86,10 @@ def ask_registers(
     """
     cut, script = work / "cut.v", work / "script.ys"
     cut.write_text("\n".join([*map(_register, _PORTS), _WRITE]))
-    words = [
-        *("read_slang -j 1 -D SYNTHESIS --top", TOP),
-        *map(str, sources(TOP, work, changed or {})),
-        *(f"-y {folder}" for folder in folders()),
-        "-Y .sv",
-    ]
+    read = read_command(TOP, sources(TOP, work, changed or {}), folders=folders())
     asserts = " -prove-asserts" if prove else ""
     tail = _SCRIPT.format(top=TOP, cut=cut, seconds=seconds, asserts=asserts)
-    script.write_text(" ".join(words) + "\n" + tail)
+    script.write_text(f"{read}\n{tail}")
     log, _ = run_script(script)
     if "no model found: SUCCESS!" in log:
         return Answer.PROVED

@@ -25,7 +25,7 @@ from math import inf
 from pathlib import Path
 
 from darwinn_rtl.build import Design
-from darwinn_rtl.yosys import DesignRefused, is_installed, run_script
+from darwinn_rtl.yosys import DesignRefused, is_installed, read_command, run_script
 
 from benchmarks.figures import keep_figures
 from tests.formal.yosys import folders, sources
@@ -134,15 +134,8 @@ def compare(name: str, changed: Mapping[str, str] | None = None) -> Result:
 
 def _read(design: Design, work: Path, changed: Mapping[str, str]) -> str:
     """The command that reads a design; the text of its top is one of the sources."""
-    return " ".join(
-        [
-            *("read_slang -j 1 -D SYNTHESIS --top", design.top),
-            *(f"-G {key}={value}" for key, value in design.parameters.items()),
-            *map(str, sources(design.top, work, changed)),
-            *(f"-y {each}" for each in folders()),
-            "-Y .sv",
-        ]
-    )
+    read = sources(design.top, work, changed)
+    return read_command(design.top, read, parameters=design.parameters, folders=folders())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

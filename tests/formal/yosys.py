@@ -18,7 +18,7 @@ from pathlib import Path
 from darwinn_rtl.build import Design, generate
 from darwinn_rtl.source_files import source, source_files
 from darwinn_rtl.source_order import in_order
-from darwinn_rtl.yosys import run_script
+from darwinn_rtl.yosys import read_command, run_script
 
 from tests.formal import register_map
 
@@ -175,14 +175,8 @@ def ask(
     slow.write_text(_SLOW)
     for path, text in maps.values():
         path.write_text(text)
-    words = " ".join(
-        [
-            *("read_slang -j 1 -D SYNTHESIS --top", top),
-            *(f"-G {name}={value}" for name, value in parameters.items()),
-            *map(str, sources(top, work, changed or {})),
-            *(f"-y {folder}" for folder in folders()),
-            "-Y .sv",
-        ]
+    read = read_command(
+        top, sources(top, work, changed or {}), parameters=parameters, folders=folders()
     )
     script = work / "script.ys"
     asked = "\n".join(
@@ -191,7 +185,7 @@ def ask(
     )
     for name, (path, _) in maps.items():
         asked = asked.replace(name, str(path))
-    script.write_text("\n".join([words, _READY.format(top=top, slow=slow), asked]))
+    script.write_text("\n".join([read, _READY.format(top=top, slow=slow), asked]))
     log, seconds = run_script(script)
     _, *sections = re.split(r"^ASKED .*$", log, flags=re.MULTILINE)
     return [_reply(section) for section in sections], seconds

@@ -91,10 +91,10 @@ def _introduction(all_of_them: Requirements, found: Found) -> list[str]:
     kinds = [each.kind for each in parts.values()]
     shown = sum(bool(several) for several in found.values())
     text = (
-        "What the RTL has to do, what shows that it does, and what that said last. The statements "
-        "are those of the pages that they link to; `tests/signoff/requirements.toml` numbers them "
-        "and names the evidence. `make docs` writes this page; `python -m tests.signoff --record "
-        "RUN` notes down the results of a run.\n\n"
+        "This page lists each requirement of the RTL, its evidence, and the last result of that. "
+        "The statements are those of the pages that they link to; "
+        "`tests/signoff/requirements.toml` numbers them and names the evidence. `make docs` writes "
+        "this page; `python -m tests.signoff --record RUN` notes down the results of a run.\n\n"
         f"{shown} of {len(all_of_them.all)} requirements have evidence: {kinds.count('test')} "
         f"tests, {kinds.count('proof')} proved properties, {kinds.count('bins')} sets of bins, "
         f"{kinds.count('fault')} deliberate faults. A proof has a fault of its own for each "

@@ -59,7 +59,7 @@ WEIGHT, ZERO_POINT, SCALE, BIAS, OTHER = (1 << k for k in range(5))
 """What a byte of the parameters is used as (``origins``); of several all bits."""
 
 ANY, AT_MOST_A_BYTE, A_BYTE = range(3)
-"""What is known of the float in a register: nothing, that it is at most 255, or 0 to 255."""
+"""A float in a register may be any number, is at most 255, or is from 0 to 255."""
 
 NARROW_TO_WIDE, WIDE_TO_NARROW = range(2)
 """Units that hold a row."""

@@ -72,7 +72,7 @@ def computes_function(core: NumberedCore, bundle: Scalar) -> None:
 
 @inner
 def key_of(operation: int) -> np.uint64:
-    """What the numbers of a result begin with (:func:`with_bytes`, :func:`result_byte`)."""
+    """The key of an operation before it has operands (:func:`with_bytes`, :func:`result_byte`)."""
     return field.mixed(np.uint64(0), np.uint64(operation))
 
 
@@ -100,8 +100,8 @@ def result_byte(key: np.uint64, k: int) -> np.uint64:
 def _bounds(
     bounded: NDArray[np.uint8], bundle: Scalar, operation: int, b: np.uint32, b_written: np.uint32
 ) -> np.uint32:
-    """Note whether the result is a float that becomes a byte; bits that are 0 of an integer made of
-    one. What is no number becomes 0."""
+    """Note whether the result is a float that becomes a byte, and return the bits that are 0 if it
+    is an integer made of such a float. A float that is no number becomes 0."""
     known = b_written == state.ALL_BITS
     constant = np.float32(np.uint32(b).view(np.float32))
     is_byte = known and np.float32(0) <= constant <= np.float32(0xFF)

@@ -20,6 +20,7 @@ from darwinn_reference.executorch.kernels import (
     windows,
 )
 from darwinn_reference.executorch.operators import LISTS, OPERATORS, REFUSED, listed
+from darwinn_reference.marked import replaced
 
 START = "<!-- operators: generated, see darwinn_reference.executorch.document -->"
 END = "<!-- end of operators -->"
@@ -71,8 +72,4 @@ def operator_list() -> Iterator[str]:
 
 def updated(text: str) -> str:
     """A document with the list between its marks replaced; ValueError if a mark is missing."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise ValueError("the document has no place for the list of operators")
-    return f"{before}{START}\n\n" + "\n".join(operator_list()) + f"\n\n{END}{after}"
+    return replaced(text, (START, END), operator_list(), "the list of operators")

@@ -219,18 +219,19 @@ class Call:
         """
         by_rule = values(rounding.formula, given)
         rivals = rounding.rivals(given)
-        if not rivals or self._holds(by_rule):
+        if not rivals or self.holds(by_rule):
             return by_rule
         for rival in rivals.values():
-            if self._holds(rival):
+            if self.holds(rival):
                 return rival
         unknown = [each.text for each in rounding.open_against if each.text in rivals]
         if unknown:
             self.assume(f"the factor is {rounding.text}, not {' or '.join(unknown)}")
         return by_rule
 
-    def _holds(self, factors: Factors) -> bool:
-        return self.choices.factors.issuperset(factors.tolist())
+    def holds(self, factors: Factors | np.float32) -> bool:
+        """Whether the program has instructions with all these factors."""
+        return self.choices.factors.issuperset(np.atleast_1d(factors).tolist())
 
     def requantisation(self, operand: Operand) -> Factors:
         """Factor from the scale of ``operand`` to the output's."""

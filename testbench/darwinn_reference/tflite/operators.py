@@ -57,9 +57,9 @@ def _addition(call: Call, one: Operand, other: Operand) -> tuple[int, int, np.fl
     """The weights of two operands and the factor of their sum: by the rule, if the program does not
     hold those of an elder compiler."""
     by_rule = addition_weights(one.scale, other.scale, call.output)
-    held = call.choices.factors
-    if not held or float(by_rule[2]) in held:
+    if call.holds(by_rule[2]):
         return by_rule
+    held = call.choices.factors
     return elder_addition_weights(one.scale, other.scale, call.output, held) or by_rule
 
 

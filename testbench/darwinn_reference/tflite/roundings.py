@@ -119,8 +119,8 @@ class Rounding:
         return tuple(each for each in self.neighbours if each.open)
 
     def rivals(self, given: Quantities) -> dict[str, Factors]:
-        """What open neighbours and elder compilers give, by their texts, where it is not what the
-        rule gives."""
+        """The numbers of open neighbours and of elder compilers, by their texts, where they differ
+        from that of the rule."""
         by_rule = values(self.formula, given)
         others = (each for each in self.neighbours if each.open or each.elder)
         found = {each.text: values(each.formula, given) for each in others}

@@ -258,13 +258,15 @@ def _with_cut(report: Report[StageRow], reference: str, asked: CycleTiming) -> R
     """The times of segments beside those of the cut that the compiler's balance gives."""
     # Imported here: no other call should wait for the compiler.
     from darwinn_testbench.compilation.segments import best_cut
+    from darwinn_testbench.compilation.times import CHIP, usual_link
 
-    cut = best_cut(options.source_of(reference), len(report.rows))
-    if (report.figures.get("chip"), report.figures.get("host")) != (cut.chip, cut.host):
+    host = usual_link().name
+    if (report.figures.get("chip"), report.figures.get("host")) != (CHIP, host):
         raise InputError(
-            f"--reference: cuts are predicted for {cut.chip} and {cut.host}, not for "
+            f"--reference: cuts are predicted for {CHIP} and {host}, not for "
             f"{asked.chip} and {asked.host}"
         )
+    cut = best_cut(options.source_of(reference), len(report.rows))
     return replace(report, figures={**report.figures, "cut": cut})
 
 

@@ -67,20 +67,27 @@ def _of_network(network: Network) -> Iterator[Constant]:
 
 
 def _of_executorch(file: executorch.ProgramFile) -> Iterator[Constant]:
+    if file.absent:
+        return
     for plan in file.program.execution_plan:
         for index, value in enumerate(plan.values):
-            tensor = value.val
-            dtype = isinstance(tensor, schema.Tensor) and schema.DTYPES.get(tensor.scalar_type)
-            if not isinstance(tensor, schema.Tensor) or not dtype or file.absent:
-                continue
-            data = file.data(tensor)
-            if data is not None and tensor.allocation_info is None:
-                stored = tuple(tensor.sizes[each] for each in tensor.dim_order)
-                array = np.frombuffer(data, dtype, tensor.elements).reshape(stored)
-                yield Constant(tensor.name or f"%{index}", array)
-        for delegate in () if file.absent else plan.delegates:
+            if isinstance(value.val, schema.Tensor):
+                yield from _of_tensor(file, value.val, f"%{index}")
+        for delegate in plan.delegates:
             graph = file.xnnpack(delegate)
             yield from () if graph is None else _of_graph(graph)
+
+
+def _of_tensor(
+    file: executorch.ProgramFile, tensor: schema.Tensor, number: str
+) -> Iterator[Constant]:
+    """The constant that a tensor is, if it is one and NumPy has its type."""
+    dtype = schema.DTYPES.get(tensor.scalar_type)
+    data = None if dtype is None else file.data(tensor)
+    if data is not None and tensor.allocation_info is None:
+        stored = tuple(tensor.sizes[each] for each in tensor.dim_order)
+        array = np.frombuffer(data, dtype, tensor.elements).reshape(stored)
+        yield Constant(tensor.name or number, array)
 
 
 def _of_graph(graph: XnnpackGraph) -> Iterator[Constant]:

@@ -50,6 +50,17 @@ def sums(terms: list[Elements], weights: list[int], constant: int) -> Elements:
     return found
 
 
+def signed_parts(totals: Elements) -> NDArray[np.int64]:
+    """The lower and the upper part of each element; a constant has none but the lower one, which is
+    its value, also if that is below 0."""
+    parts = np.empty((2, totals.size), np.int64)
+    kernels.split(totals, parts[0], parts[1])
+    negative = totals > np.uint64(MODULUS - INT32_SPAN)
+    parts[0, negative] = totals[negative].astype(np.int64) - MODULUS
+    parts[1, negative] = 0
+    return parts
+
+
 def products(one: Elements, other: Elements) -> Elements:
     """Values times values."""
     found = np.empty(one.size, np.uint64)
@@ -103,14 +114,10 @@ def sum_of_two(
 def _known_too(totals: Elements, factor: np.float32, bounds: Bounds) -> Elements:
     """As :func:`results`, of sums that are constants the bytes that come of them."""
     found = results(totals, factor, bounds)
-    parts = np.empty((2, totals.size), np.int64)
-    kernels.split(totals, parts[0], parts[1])
-    negative = totals > np.uint64(MODULUS - INT32_SPAN)
-    parts[0, negative] = totals[negative].astype(np.int64) - MODULUS
-    parts[1, negative] = 0
-    constant = (parts[1] == 0) & (np.abs(parts[0]) < INT32_SPAN)
+    lower, upper = signed_parts(totals)
+    constant = (upper == 0) & (np.abs(lower) < INT32_SPAN)
     low, high, zero_point = bounds
-    values = np.rint(parts[0, constant].astype(np.float32) * factor) + zero_point
+    values = np.rint(lower[constant].astype(np.float32) * factor) + zero_point
     found[constant] = np.clip(values, low, high).astype(np.uint64)
     return found
 

@@ -31,7 +31,7 @@ from darwinn_reference.tflite.output_stage import (
     reciprocal,
 )
 from darwinn_reference.tflite.rules import RULES, Rule, Terms, rule_of
-from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS, MODULUS
+from darwinn_sim.kernel.field import CONSTANTS, LOW_BITS
 from darwinn_sim.numbering import kernels
 from numpy.typing import NDArray
 
@@ -43,6 +43,7 @@ from darwinn_testbench.proof.steps import (
     form_of,
     results_of_form,
     scaled_bytes,
+    signed_parts,
     sum_of_two,
     sums,
 )
@@ -524,15 +525,9 @@ def _finished(
     subject: _Subject, totals: Elements, factor: NDArray[np.float32], activation: str | None = None
 ) -> Elements:
     """Results of sums that are there as elements."""
-    parts = np.empty((2, totals.size), np.int64)
-    kernels.split(totals, parts[0], parts[1])
-    # A constant that is less than 0 has no upper part either.
-    negative = totals > np.uint64(MODULUS - INT32_SPAN)
-    parts[0, negative] = totals[negative].astype(np.int64) - MODULUS
-    parts[1, negative] = 0
     call = _SumsCall(subject.operator, (), subject.outputs, subject.choices, part=1)
     chosen = call.activation if activation is None else activation
-    sums = _Sums(_TWO_PARTS, [[parts[0], parts[1]]], subject.stages)
+    sums = _Sums(_TWO_PARTS, [[*signed_parts(totals)]], subject.stages)
     return _Stage(call, call.output, chosen, True).results(sums, 0, factor)
 
 

@@ -59,6 +59,35 @@ def pad(x: AnyArray, before: Sizes, after: Sizes, value: Any = 0) -> AnyArray:
 # --- convolution ----------------------------------------------------------------------------------
 
 
+def _result_sizes(padded: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Sizes:
+    """Sizes of the result of a convolution of images with margins."""
+    return tuple(
+        (size - spread * (width - 1) - 1) // step + 1
+        for size, spread, width, step in zip(padded, dilation, kernel, stride, strict=True)
+    )
+
+
+def _full_sizes(
+    sizes: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes, output_padding: Sizes
+) -> Sizes:
+    """Sizes of the result of a transposed convolution before it loses its margins."""
+    return tuple(
+        (size - 1) * step + spread * (width - 1) + 1 + extra
+        for size, step, spread, width, extra in zip(
+            sizes, stride, dilation, kernel, output_padding, strict=True
+        )
+    )
+
+
+def _cropped(result: AnyArray, margins: Sizes) -> AnyArray:
+    """The result of a transposed convolution by groups, without margins and with one dimension of
+    channels."""
+    together = zip(margins, result.shape[3:], strict=True)
+    inner = result[_last(slice(cut, size - cut) for cut, size in together)]
+    batch, groups, channels = result.shape[:3]
+    return np.asarray(inner.reshape(batch, groups * channels, *inner.shape[3:]))
+
+
 def convolve(
     x: AnyArray,
     weight: AnyArray,
@@ -70,12 +99,7 @@ def convolve(
     """Convolution (n, c, ...) with (o, c / groups, ...), in the type of the operands."""
     kernel = weight.shape[2:]
     padded = pad(x, padding, padding)
-    output = tuple(
-        (size - spread * (width - 1) - 1) // step + 1
-        for size, spread, width, step in zip(
-            padded.shape[2:], dilation, kernel, stride, strict=True
-        )
-    )
+    output = _result_sizes(padded.shape[2:], kernel, stride, dilation)
     batch, channels = x.shape[:2]
     per_group = channels // groups
     weights = weight.reshape(groups, len(weight) // groups, per_group, *kernel)
@@ -104,23 +128,16 @@ def convolve_transposed(
     kernel, sizes = weight.shape[2:], x.shape[2:]
     batch, channels = x.shape[:2]
     weights = weight.reshape(groups, channels // groups, weight.shape[1], *kernel)
-    full = tuple(
-        (size - 1) * step + spread * (width - 1) + 1 + extra
-        for size, step, spread, width, extra in zip(
-            sizes, stride, dilation, kernel, output_padding, strict=True
-        )
-    )
+    full = _full_sizes(sizes, kernel, stride, dilation, output_padding)
     result = zeros((batch, groups, weights.shape[2], *full), x.dtype)
     columns = x.reshape(batch, groups, channels // groups, math.prod(sizes))
     for position, target in window_views(result, kernel, stride, dilation, sizes):
         target += (weights[_last(position)].swapaxes(1, 2) @ columns).reshape(target.shape)
-    crop = _last(slice(cut, size - cut) for cut, size in zip(padding, full, strict=True))
-    inner = result[crop]
-    return np.asarray(inner.reshape(batch, groups * weight.shape[1], *inner.shape[3:]))
+    return _cropped(result, padding)
 
 
 def _each_group(channel: int, position: Sizes, axis: int) -> tuple[Any, ...]:
-    """Of weights by group, two kinds of channel and position: one channel of a dimension."""
+    """The key of one channel of dimension ``axis`` in weights by group, channels and position."""
     key: list[Any] = [slice(None)] * 3
     key[axis] = channel
     return (*key, *position)
@@ -142,12 +159,7 @@ def _convolve_rounded(
     stride, padding, dilation = steps
     kernel = weight.shape[2:]
     padded = pad(x, padding, padding)
-    output = tuple(
-        (size - spread * (width - 1) - 1) // step + 1
-        for size, spread, width, step in zip(
-            padded.shape[2:], dilation, kernel, stride, strict=True
-        )
-    )
+    output = _result_sizes(padded.shape[2:], kernel, stride, dilation)
     per_group = weight.shape[1]
     image = padded.reshape(len(x), groups, per_group, *padded.shape[2:])
     weights = weight.reshape(groups, -1, per_group, *kernel)
@@ -178,12 +190,7 @@ def _convolve_transposed_rounded(
     """
     stride, padding, dilation, output_padding = steps
     kernel, sizes = weight.shape[2:], x.shape[2:]
-    full = tuple(
-        (size - 1) * step + spread * (width - 1) + 1 + extra
-        for size, step, spread, width, extra in zip(
-            sizes, stride, dilation, kernel, output_padding, strict=True
-        )
-    )
+    full = _full_sizes(sizes, kernel, stride, dilation, output_padding)
     outputs, ones = weight.shape[1], [1] * len(kernel)
     weights = weight.reshape(groups, -1, outputs, *kernel)
     image = x.reshape(len(x), groups, -1, *sizes)
@@ -197,9 +204,7 @@ def _convolve_transposed_rounded(
             factors = weights[_each_group(channel, position, 1)]
             product = rounded(factors.reshape(*factors.shape, *ones) * pixels)
             target[:] = rounded(target + product)
-    crop = _last(slice(cut, size - cut) for cut, size in zip(padding, full, strict=True))
-    inner = result[crop]
-    return np.asarray(inner.reshape(len(x), groups * outputs, *inner.shape[3:]))
+    return _cropped(result, padding)
 
 
 def convolution(

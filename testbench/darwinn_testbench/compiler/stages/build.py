@@ -122,21 +122,15 @@ def build_together(models: Sequence[Asked], worth: Worth | None = None) -> tuple
     Raises:
         ModelError: a model is of a kind of which no network is made.
     """
-    while True:
-        cuts = [_cut(each, worth) for each in models]
-        graphs = [graph for cut in cuts for graph in cut.graphs]
-        planned = iter(planned_together(graphs))
-        programs, found = [], None
-        for number, cut in enumerate(cuts):
-            try:
-                programs.append([_assembled(graph, next(planned)) for graph in cut.graphs])
-            except TooLongError as reason:
-                found = number, reason
-                break
-        if found is None:
-            break
-        models = [*models]
-        models[found[0]] = _without_long(models[found[0]], found[1])
+    cuts = [_cut(each, worth) for each in models]
+    planned = iter(planned_together([graph for cut in cuts for graph in cut.graphs]))
+    programs = []
+    for number, cut in enumerate(cuts):
+        try:
+            programs.append([_assembled(graph, next(planned)) for graph in cut.graphs])
+        except TooLongError as reason:
+            shorter = _without_long(models[number], reason)
+            return build_together([*models[:number], shorter, *models[number + 1 :]], worth)
     flat = [program for each in programs for program in each]
     # Programs that share the memory say so by one token.
     token = None if len(flat) < 2 else token_of(*(part for each in flat for part in each.contents))
