@@ -161,10 +161,14 @@ def _finish(
         report,
         file=file,
         as_json=as_json,
-        body=_body,
+        body=lambda found: [*_body(found), *_written(output)],
         next_step=_next_step(report, file, output),
         summary_on_stderr=output == "-",
     )
+
+
+def _written(output: str | None) -> list[str]:
+    return [] if output in (None, "-") else [f"outputs written to {output}"]
 
 
 def _next_step(report: Report[RunRow], file: str, output: str | None) -> str:
