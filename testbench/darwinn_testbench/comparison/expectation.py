@@ -265,7 +265,7 @@ def _tensor_names(
         ("output", said.outputs, network.outputs),
     ):
         for name, each in each_said.items():
-            if each.layout is not None or each.shape is not None:
+            if each.channels_last is not None or each.shape is not None:
                 raise InputError(
                     f"--map {name}: both sides are NHWC, so it takes no layout or shape"
                 )

@@ -74,7 +74,7 @@ class Said:
     """What a map says of a left port: the right one, and the layout or shape of the right one."""
 
     right: str
-    layout: Layout | None = None
+    channels_last: bool | None = None
     shape: tuple[int, ...] | None = None
 
 
@@ -87,7 +87,7 @@ class Maps:
 
 
 _SUFFIX = re.compile(r"(?P<right>.*):(?:(?P<layout>nchw|nhwc)|(?P<shape>\d+(?:x\d+)*))", re.DOTALL)
-_LAYOUTS = {"nchw": Layout.TO_NCHW, "nhwc": Layout.SAME, None: None}
+_CHANNELS_LAST = {"nchw": False, "nhwc": True, None: None}
 
 
 def parse_maps(texts: Sequence[str], inputs: Sequence[Port], outputs: Sequence[Port]) -> Maps:
@@ -127,7 +127,15 @@ def _said(text: str) -> Said:
     if match is None:
         return Said(text)
     shape = match["shape"] and tuple(map(int, match["shape"].split("x")))
-    return Said(match["right"], _LAYOUTS[match["layout"]], shape or None)
+    return Said(match["right"], _CHANNELS_LAST[match["layout"]], shape or None)
+
+
+def _layout_to(channels_last: bool, usual: Layout) -> Layout:
+    """To a right side that stores images so; the left side is NHWC unless NHWC is what it is
+    usually brought to."""
+    if usual is Layout.TO_NHWC:
+        return usual if channels_last else Layout.SAME
+    return Layout.SAME if channels_last else Layout.TO_NCHW
 
 
 def pair(
@@ -139,6 +147,7 @@ def pair(
     files: tuple[str, str],
     device: bool,
     all_right: bool,
+    usual: Layout = Layout.SAME,
 ) -> tuple[Pair, ...]:
     """Pair every port of the left side with one of the right side.
 
@@ -149,11 +158,12 @@ def pair(
         files: names of both sides.
         device: the left side is a compiled model, whose order of layers says nothing.
         all_right: every right port has to be paired too.
+        usual: the layout of an image that fits in several; with a device it has to be said.
 
     Raises:
         InputError: there is no such port, nothing fits, or several ways do; lists both sides.
     """
-    return _Pairing(left, right, said, kind, files, device, all_right).run()
+    return _Pairing(left, right, said, kind, files, device, all_right, usual).run()
 
 
 @dataclass(frozen=True)
@@ -165,6 +175,7 @@ class _Pairing:
     files: tuple[str, str]
     device: bool
     all_right: bool
+    usual: Layout
 
     def run(self) -> tuple[Pair, ...]:
         pairs = self._declared()
@@ -185,8 +196,9 @@ class _Pairing:
             if position in {each.position for each in pairs.values()}:
                 raise InputError(f"--map {port.name}={said.right}: {said.right} is already paired")
             other = self.right[position]
-            layout = said.layout
-            if layout is None:
+            if said.channels_last is not None:
+                layout = _layout_to(said.channels_last, self.usual)
+            else:
                 layout = Layout.SAME if said.shape else self._layout(port, other) or Layout.SAME
             pairs[index] = Pair(port, other, position, layout, said.shape)
         return pairs
@@ -262,6 +274,9 @@ class _Pairing:
                 f"{self.kind} {left} may be {right} as it is or as NCHW: say which, as in "
                 f"--map {left.name}={right.name}:nchw or :nhwc"
             )
+        # Of three dimensions nobody says that they are an image: a sequence has two and its batch.
+        if self.usual in found and left.shape is not None and len(left.shape) == max(_IMAGE_RANKS):
+            return self.usual
         return found[0] if found else None
 
     def _failure(self, reason: str, example: tuple[Port, Port] | None) -> InputError:

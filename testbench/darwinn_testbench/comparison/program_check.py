@@ -231,6 +231,7 @@ class ProgramCheck(Check):
             files=(self.left.file, self.right.file),
             device=self.left.has_layers,
             all_right=True,
+            usual=self.left.usual_layout(self.right),
         )
         failures: list[ExecutionError] = []
         for attempt in self._attempts(pairs):
@@ -287,6 +288,7 @@ class ProgramCheck(Check):
             files=(self.left.file, STORED if self.right is None else self.right.file),
             device=self.left.has_layers and not stored,
             all_right=stored,
+            usual=Layout.SAME if self.right is None else self.left.usual_layout(self.right),
         )
 
     def _judge(self, row: OutputRow, each: Pair, actual: Datum, expected: Datum) -> OutputRow:

@@ -53,6 +53,7 @@ from darwinn_testbench.chip.whole import (
     whole_of,
 )
 from darwinn_testbench.comparison.asked import Asked
+from darwinn_testbench.comparison.pairing import Layout
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.layers.candidates import layer_taps
 from darwinn_testbench.programs.formats import format_of, open_program
@@ -292,10 +293,14 @@ class TfliteProgram:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A program with its name, and whether the order of its inputs and outputs says something."""
+    """A program with its name, and whether the order of its inputs and outputs says something.
+
+    ``channels_last`` is how its images are stored by convention; None: there is none.
+    """
 
     program: Reference
     file: str
+    channels_last: bool | None = None
 
     @property
     def device(self) -> DeviceProgram | None:
@@ -306,6 +311,12 @@ class Side:
     def has_layers(self) -> bool:
         """Whether inputs and outputs are a chip's layers, whose order is the compiler's choice."""
         return self.device is not None and self.device.whole is None
+
+    def usual_layout(self, other: Side) -> Layout:
+        """How images of this side are brought to the other side, by the conventions of both."""
+        if {self.channels_last, other.channels_last} != {True, False}:
+            return Layout.SAME
+        return Layout.TO_NHWC if other.channels_last else Layout.TO_NCHW
 
     def prepare(self) -> None:
         """Do what is no part of a call, so that it is not timed with it; raises as a call does."""
@@ -329,12 +340,12 @@ def open_side(asked: Asked) -> Side:
         InputError: there is no such model.
         Unsupported, Unavailable: a program needs what its engine does not have; it is named.
     """
-    source, program = asked.source, None
-    if format_of(source) is not None:
-        program = _open_program(asked, source, asked.function)
-    elif is_uncompiled(source):
-        program = TfliteProgram(source)
-    return Side(program or open_device(asked), name_of(source))
+    source, found = asked.source, format_of(asked.source)
+    if found is not None:
+        program: Reference = _open_program(asked, source, asked.function)
+        return Side(program, name_of(source), found.channels_last)
+    program = TfliteProgram(source) if is_uncompiled(source) else open_device(asked)
+    return Side(program, name_of(source), channels_last=True)
 
 
 def open_device(asked: Asked) -> DeviceProgram:
@@ -363,8 +374,10 @@ def open_reference(asked: Asked) -> Side | None:
         return None if reference is None else Side(reference, type(reference).__name__)
     refuse_compiled(reference)
     if is_uncompiled(reference):
-        return Side(TfliteProgram(reference), name_of(reference))
-    return Side(_open_program(asked, reference), name_of(reference))
+        return Side(TfliteProgram(reference), name_of(reference), channels_last=True)
+    found = format_of(reference)
+    channels_last = None if found is None else found.channels_last
+    return Side(_open_program(asked, reference), name_of(reference), channels_last)
 
 
 def _open_program(asked: Asked, source: Source, function: str | None = None) -> Reference:

@@ -49,6 +49,7 @@ class Format:
         handler_name: what the module calls its handler.
         extra: of the package, that installs the original runtime.
         is_data: whether the first bytes of a file say that it is data of such programs.
+        channels_last: how images are stored by convention; None: there is none.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Format:
     handler_name: str = "HANDLER"
     extra: str = ""
     is_data: Callable[[Buffer], bool] = lambda _: False
+    channels_last: bool | None = None
 
     @property
     def handler(self) -> Handler[Any]:
@@ -84,7 +86,12 @@ class Format:
 
 FORMATS: tuple[Format, ...] = (
     Format(
-        "ExecuTorch", is_executorch, "executorch", extra="executorch", is_data=is_executorch_data
+        "ExecuTorch",
+        is_executorch,
+        "executorch",
+        extra="executorch",
+        is_data=is_executorch_data,
+        channels_last=False,
     ),
     Format(
         "IREE",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from darwinn_reference.protocol import Port, Steps
@@ -30,9 +32,15 @@ def port(name: str, *shape: int | None) -> Port:
 
 
 def pairs(
-    left: list[Port], right: list[Port], said: dict[str, Said] = NOTHING, *, device: bool = True
+    left: list[Port],
+    right: list[Port],
+    said: dict[str, Said] = NOTHING,
+    *,
+    device: bool = True,
+    usual: Layout = Layout.SAME,
 ) -> tuple[Pair, ...]:
-    return pair(left, right, said, kind="input", files=("a", "b"), device=device, all_right=True)
+    more = {"device": device, "all_right": True}
+    return pair(left, right, said, kind="input", files=("a", "b"), usual=usual, **more)
 
 
 def positions(found: tuple[Pair, ...]) -> list[int]:
@@ -79,6 +87,16 @@ def test_an_image_that_may_be_transposed_or_not_is_not_guessed() -> None:
     assert pairs(left, right, device=False)[0].layout is Layout.SAME
 
 
+def test_an_image_of_equal_sizes_is_transposed_as_the_conventions_of_both_formats_say() -> None:
+    left, right = [port("a", 1, 8, 8, 8)], [port("u", 1, 8, 8, 8)]
+    for usual, said in product((Layout.TO_NCHW, Layout.TO_NHWC), ("", ":nchw", ":nhwc")):
+        maps = parse_maps([f"a=u{said}"] if said else [], left, [])
+        found = pairs(left, right, dict(maps.inputs), device=False, usual=usual)[0].layout
+        assert found is (usual if said in ("", f":{str(usual)[-4:].lower()}") else Layout.SAME)
+    sequence = [port("a", 1, 8, 8)], [port("u", 1, 8, 8)]
+    assert pairs(*sequence, device=False, usual=Layout.TO_NHWC)[0].layout is Layout.SAME
+
+
 def test_what_does_not_fit_lists_both_sides() -> None:
     with pytest.raises(InputError, match=r"a has a \(float32 4\); b has u \(float32 5\)"):
         pairs([port("a", 4)], [port("u", 5)])
@@ -96,7 +114,7 @@ def test_maps_are_read_with_any_names() -> None:
     inputs, outputs = [port("a=b", 1), port("x", 1)], [port("y:0", 1)]
     maps = parse_maps(["a=b=c:1x8", "x=0", "y:0=z:0:nhwc"], inputs, outputs)
     assert maps.inputs == {"a=b": Said("c", None, (1, 8)), "x": Said("0")}
-    assert maps.outputs == {"y:0": Said("z:0", Layout.SAME)}
+    assert maps.outputs == {"y:0": Said("z:0", channels_last=True)}
     with pytest.raises(InputError, match=r"one of the inputs a=b, x or of the outputs y:0"):
         parse_maps(["nothing=1"], inputs, outputs)
     with pytest.raises(InputError, match="has no input 7, only 0 u"):
