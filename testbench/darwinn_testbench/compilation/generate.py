@@ -289,7 +289,7 @@ def _write(options: GenerateOptions, made: Recipe, result: _Judged) -> tuple[str
     if result.compiled is not None and result.compiled.data:
         contents[f"{_name(made.seed)}_edgetpu.tflite"] = result.compiled.data
     for name, data in contents.items():
-        write_result(options.out / name, data)
+        write_result(options.out / name, data, over_link=True)
     return tuple(contents)
 
 

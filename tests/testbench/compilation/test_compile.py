@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import struct
+from dataclasses import replace
 from pathlib import Path
 
+import flatbuffers
 import pytest
+from darwinn_formats import tflite
 from darwinn_formats.darwinn import ExecutableType, load
 from darwinn_formats.errors import ExecutionError
 from darwinn_formats.files import Content
+from darwinn_formats.flatbuffer import OpaqueTable, write
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_reference.errors import Unsupported
 from darwinn_testbench.chip.cycles import measure
@@ -244,6 +249,49 @@ def test_the_command_writes_model_and_log(
     ):
         assert field in log
     assert "CONV_2D                        2          Mapped to Edge TPU" in log
+
+
+def test_the_command_replaces_links_and_not_what_they_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(random_network(3, 2))
+    for suffix in (".tflite", ".log"):
+        (tmp_path / f"other{suffix}").write_bytes(b"another")
+        (tmp_path / f"net_edgetpu{suffix}").symlink_to(f"other{suffix}")
+    assert run_command_line(["compile", str(tmp_path / "net.tflite"), "--no-check"]) == 0
+    for suffix in (".tflite", ".log"):
+        assert (tmp_path / f"other{suffix}").read_bytes() == b"another"
+        assert len((tmp_path / f"net_edgetpu{suffix}").read_bytes()) > 100
+
+
+def test_options_of_a_newer_schema_leave_their_operator_on_the_cpu() -> None:
+    """It is written as it was read, at every place where it stands."""
+    builder = flatbuffers.Builder()
+    text = builder.CreateString("a value that a newer schema refers to")
+    builder.StartObject(9)
+    builder.PrependInt64Slot(1, -3, 0)
+    builder.PrependUOffsetTRelativeSlot(8, text, 0)
+    builder.Finish(builder.EndObject())
+    data = memoryview(bytes(builder.Output()))
+    (place,) = struct.unpack_from("<I", data)
+    made = random_network(3, 3, ["CONV_2D"])
+    model = tflite.load(Content(made, "net.tflite"))
+    graph = model.subgraphs[0]
+    (*kept, last) = graph.operators
+    for tag, name in (
+        (250, "number 250 of a newer schema"),
+        (1, "Conv2DOptions of a newer schema"),
+    ):
+        newer = replace(last, builtin_options=OpaqueTable(tag, "", data, place))
+        changed = replace(model, subgraphs=(replace(graph, operators=(*kept, newer)),))
+        result = compiled(write(changed), check=False)
+        reasons = [row.reason for row in result.report.rows if row.place is not Place.CHIP]
+        assert reasons == [f"options {name} are not read"]
+        found = tflite.load(Content(result.data, "net_edgetpu.tflite")).subgraphs[0].operators
+        (left,) = (each.builtin_options for each in found if each.builtin_options is not None)
+        assert left == OpaqueTable(tag, name)
+        table = flatbuffers.table.Table(bytes(left.data), left.place)
+        number, string = (table.Pos + table.Offset(4 + 2 * slot) for slot in (1, 8))
+        assert table.Get(flatbuffers.number_types.Int64Flags, number) == -3
+        assert table.String(string) == b"a value that a newer schema refers to"
 
 
 def test_the_command_ends_with_3_where_nothing_is_mapped(
