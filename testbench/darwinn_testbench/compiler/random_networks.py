@@ -490,6 +490,21 @@ class RandomNetwork:
         result = self._value(source.shape, 1 / 256, zero_point)
         return self._operate(BuiltinOperator.LOGISTIC, (source.index,), result)
 
+    def squared_difference(self, source: _Value, coarse: float | None = None) -> _Value:
+        """SQUARED_DIFFERENCE to another tensor of the same shape, or to the mean of channels."""
+        if source.channels > 1 and self.random.integers(2):
+            place = self._constant(np.array([len(source.shape) - 1], np.int32))
+            other = self._value((*source.shape[:-1], 1), source.scale / 2, self._zero_point())
+            inputs = (source.index, place)
+            self._operate(BuiltinOperator.MEAN, inputs, other, o.ReducerOptions(True))
+        else:
+            other = self._another(source)
+        scale = (source.scale + other.scale) ** 2 * _SPREAD * (coarse or self._edge)
+        result = self._value(source.shape, scale, -128 if self.signed else 0)
+        options = o.SquaredDifferenceOptions()
+        inputs = (source.index, other.index)
+        return self._operate(BuiltinOperator.SQUARED_DIFFERENCE, inputs, result, options)
+
     def leaky(self, source: _Value) -> _Value:
         """LEAKY_RELU."""
         result = self._value(source.shape, source.scale * 1.1, self._zero_point())
@@ -725,6 +740,7 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TRANSPOSE_CONV": (_small, RandomNetwork.transposed_convolution),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
     "LEAKY_RELU": (lambda value: True, RandomNetwork.leaky),
+    "SQUARED_DIFFERENCE": (lambda value: True, RandomNetwork.squared_difference),
     "PRELU": (lambda value: True, RandomNetwork.prelu),
     "MAXIMUM": (
         lambda value: True,

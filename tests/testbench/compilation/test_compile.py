@@ -76,6 +76,19 @@ def test_unit_vectors_are_proved(channels: int, signed: bool) -> None:
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize("signed", [True, False])
+def test_squares_are_proved_also_beyond_the_range(signed: bool) -> None:
+    """Of a program without a clip, a square above 255 has its low byte."""
+    network = RandomNetwork(0, (1, 5, 6, 7), signed=signed)
+    coarse = network.add_input((1, 5, 6, 7), scale=1 / 5)
+    for source in (network.values[0], coarse):
+        network.squared_difference(source, 1 / 4)
+        network.squared_difference(source, 64)
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
