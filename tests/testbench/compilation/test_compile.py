@@ -106,6 +106,16 @@ def test_other_shapes_are_proved(before: tuple[int, ...], after: tuple[int, ...]
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 4, 2), (1, 1, 2, 4), (1, 1, 1, 8)])
+def test_a_layer_of_another_shape_is_known_as_that_of_the_model(shape: tuple[int, ...]) -> None:
+    """Its parameters are those of the shape that QUANTIZE reads, not of the flat one."""
+    network = RandomNetwork(1, (1, 1, 2, 4), signed=True)
+    network.dense(network.reshaped(network.values[0], shape), (64,))
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 @pytest.mark.parametrize("shape", [(1, 9000), (1, 3, 3, 1280), (1, 4, 5, 1000)])
 def test_layers_beyond_wide_memory_are_proved(shape: tuple[int, ...]) -> None:
     network = RandomNetwork(2, shape, signed=True)
