@@ -218,9 +218,11 @@ class RandomNetwork:
             source, window, int(self.random.choice([1, 3, 8, 20, 64, 65, 100]))
         )
 
-    def window(self, source: _Value, outputs: int, kernel: int) -> _Value:
+    def window(
+        self, source: _Value, outputs: int, kernel: int, stride: Sequence[int] = (1, 1)
+    ) -> _Value:
         """CONV_2D within the image."""
-        window = {"kernel": [kernel, kernel], "stride": [1, 1], "padding": Padding.VALID}
+        window = {"kernel": [kernel, kernel], "stride": [*stride], "padding": Padding.VALID}
         return self._convolution(source, window, outputs)
 
     def layer(self, source: _Value, outputs: int, kernel: int) -> _Value:

@@ -129,6 +129,15 @@ def test_layers_beyond_wide_memory_are_proved(shape: tuple[int, ...]) -> None:
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+def test_a_single_result_of_a_large_image_is_proved() -> None:
+    """No tile has room for all of the image, of which the result meets a corner."""
+    network = RandomNetwork(3, (1, 90, 130, 8), signed=True)
+    network.window(network.layer(network.values[0], 24, 1), 5, 1, (90, 130))
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 def test_parts_that_meet_in_a_word_are_proved() -> None:
     network = RandomNetwork(4, (1, 9, 7, 3), signed=False)
     first, second = (network.layer(network.values[0], count, 1) for count in (1, 6))
