@@ -615,7 +615,7 @@ class RandomNetwork:
         return self._operate(BuiltinOperator.SPACE_TO_DEPTH, (source.index,), result, options)
 
     def softmax(self, source: _Value) -> _Value:
-        """SOFTMAX of a vector."""
+        """SOFTMAX of a vector, or of each pixel."""
         zero_point = -128 if self.signed else 0
         result = self._value(source.shape, 1 / 256, zero_point)
         options = o.SoftmaxOptions(float(self.random.choice([1.0, 1.0, 0.5])))
@@ -761,6 +761,10 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TILE": (_small, RandomNetwork.tiled),
     "SPACE_TO_DEPTH": (_small, RandomNetwork.deeper),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
+    "SOFTMAX of pixels": (
+        lambda value: _small(value) and value.channels > 1,
+        RandomNetwork.softmax,
+    ),
     "L2_NORMALIZATION": (
         lambda value: value.elements <= _MOST_DENSE,
         RandomNetwork.unit_vector,

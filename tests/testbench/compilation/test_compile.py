@@ -64,6 +64,18 @@ def test_softmaxes_of_any_length_are_proved(classes: int, signed: bool) -> None:
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize(
+    ("shape", "signed"),
+    [((1, 1, 3000, 2), True), ((1, 7, 9, 16), False), ((1, 5, 2, 21), True), ((6, 11), False)],
+)
+def test_softmaxes_of_several_vectors_are_proved(shape: tuple[int, ...], signed: bool) -> None:
+    network = RandomNetwork(5, shape, signed=signed)
+    network.softmax(network.values[0])
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 @pytest.mark.parametrize(("channels", "signed"), [(4, True), (512, False)])
 def test_unit_vectors_are_proved(channels: int, signed: bool) -> None:
     network = RandomNetwork(channels, (1, channels), signed=signed)

@@ -321,11 +321,11 @@ def leaky_relu(importer: Operands, operator: Operator) -> AnyOperation:
 
 
 def softmax(importer: Operands, operator: Operator) -> AnyOperation:
-    """SOFTMAX of a vector."""
+    """SOFTMAX of a vector, or of each pixel."""
     source = importer.source(operator)
     _, image = importer.result(operator)
-    if not source.is_vector:
-        raise StaysError("a softmax of several vectors")
+    if source.shape[-3:] != image.shape[-3:]:
+        raise StaysError("a result of another shape")
     if source.channels == 1:
         raise StaysError("a softmax of one element")
     if image.scale != np.float32(1 / 256) or image.zero_point:
