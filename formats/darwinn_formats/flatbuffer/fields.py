@@ -169,6 +169,8 @@ def union(
     *,
     other: Mapping[int, str] | None = None,
     bare: Set[int] = frozenset(),
+    numbers: Set[int] = frozenset(),
+    growing: bool = False,
     slot: int | None = None,
 ) -> Any:
     """One of several tables, by tag, or None; it takes two slots, of which ``slot`` is the first.
@@ -176,8 +178,13 @@ def union(
     Tags of types that are given as ``A | B`` count from 1, as those of a schema do. Tags of
     ``other`` are known by name only: their tables read as ``OpaqueTable``. A tag of ``bare`` may
     stand without its table, and then reads as a table without values.
+
+    Where a union is ``growing``, a tag that is not known, or a table with a field or a number that
+    is not declared, is of a newer schema, and reads as ``OpaqueTable``. The tables of tags
+    ``numbers`` refer to nothing, so that writing one again takes few bytes; any other takes a copy
+    of the file from it on.
     """
-    return _field(Union(_by_tag(members), other or {}, bare), None, slot)
+    return _field(Union(_by_tag(members), other or {}, bare, numbers, growing), None, slot)
 
 
 def union_vector(members: Mapping[int, type[Any]] | UnionType, *, slot: int | None = None) -> Any:

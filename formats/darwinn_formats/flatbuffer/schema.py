@@ -13,10 +13,28 @@ from typing import Any, TypeVar, cast
 import flatbuffers
 
 from darwinn_formats.errors import FormatError
-from darwinn_formats.flatbuffer.encoding import OBJECT_MEMORY, U32, UINT8, VALUE_MEMORY, Primitive
+from darwinn_formats.flatbuffer.encoding import (
+    I32,
+    OBJECT_MEMORY,
+    U16,
+    U32,
+    UINT8,
+    VALUE_MEMORY,
+    VTABLE_HEADER,
+    WIDEST,
+    Primitive,
+)
 from darwinn_formats.flatbuffer.view import View
 
 T = TypeVar("T")
+
+
+class NewerError(FormatError):
+    """A table has what only a newer schema can explain: a field or a number that is not declared.
+
+    Where such a table may be left unread, it is no fault of the file.
+    """
+
 
 Absent = Any
 """Value of a field that a table does not store."""
@@ -64,12 +82,16 @@ FILE_OFFSET = object()
 class Union:
     """One of several tables, chosen by a tag that is stored beside the offset.
 
-    Tags of ``other`` are known by name only; a tag of ``bare`` may stand without its table.
+    Tags of ``other`` are known by name only; a tag of ``bare`` may stand without its table. Tables
+    of ``numbers`` refer to nothing. Where a union is ``growing``, tags and tables that only a newer
+    schema has are known by name, too.
     """
 
     members: Mapping[int, type[Any]]
     other: Mapping[int, str]
     bare: Set[int] = frozenset()
+    numbers: Set[int] = frozenset()
+    growing: bool = False
 
     def verify(
         self, view: View, position: int, tag_offset: int, value_offset: int, depth: int
@@ -88,9 +110,16 @@ class Union:
         """Check the table that the offset at ``position`` leads to, by the tag beside it."""
         tag = view.buffer[tag_position]
         target = self.members.get(tag)
-        if target is None and tag not in self.other:
+        if target is None and tag not in self.other and not self.growing:
             raise view.fault(tag_position, f"no member of the union has the tag {tag}")
-        view.verify_table(target or AnyTable, view.target(position), depth)
+        table = view.target(position)
+        try:
+            view.verify_table(target or AnyTable, table, depth)
+        except NewerError:
+            if not self.growing:
+                raise
+            view.verify_table(AnyTable, table, depth)
+            view.newer.add(table)
 
     def read(self, view: View, position: int, tag_offset: int, value_offset: int) -> Any:
         """Value of a verified union, or None."""
@@ -101,13 +130,20 @@ class Union:
 
     def read_value(self, view: View, tag_position: int, position: int) -> Any:
         """The table that the verified offset at ``position`` leads to."""
-        tag = view.buffer[tag_position]
-        if tag in self.other:
-            return OpaqueTable(tag, self.other[tag])
-        return view.read_table(self.members[tag], view.target(position))
+        tag, table = view.buffer[tag_position], view.target(position)
+        if tag in self.members and table not in view.newer:
+            return view.read_table(self.members[tag], table)
+        name = self.other.get(tag)
+        if name is None:
+            known = self.members.get(tag)
+            name = f"{known.__name__ if known else f'number {tag}'} of a newer schema"
+        first, end = _extent(view, table, alone=tag in self.numbers)
+        return OpaqueTable(tag, name, view.buffer[first:end], table - first)
 
     def tag(self, value: Any) -> int:
         """Tag of a value."""
+        if isinstance(value, OpaqueTable) and value.data is not None:
+            return value.tag
         for tag, target in self.members.items():
             if type(value) is target:
                 return tag
@@ -180,10 +216,33 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueTable:
-    """A member of a union that the declared subset of the schema knows by name only."""
+    """A member of a union that the declared subset of the schema knows by name only.
+
+    It is written as it was read: ``data`` is a part of the file with all that belongs to the table,
+    which is at byte ``place`` of it. The part begins where the file is aligned.
+    """
 
     tag: int
     name: str
+    data: memoryview | None = dataclasses.field(default=None, compare=False, repr=False)
+    place: int = dataclasses.field(default=0, compare=False, repr=False)
+
+
+def _extent(view: View, table: int, *, alone: bool) -> tuple[int, int]:
+    """The bytes that belong to a verified table: it and its vtable, and if it may refer to
+    something, which stands behind it, all to the end."""
+    vtable = table - I32.unpack_from(view.buffer, table)[0]
+    size, table_size = VTABLE_HEADER.unpack_from(view.buffer, vtable)
+    first = min(table, vtable) // EXTENT_ALIGNMENT * EXTENT_ALIGNMENT
+    if not alone:
+        return first, view.length
+    offsets = U16.iter_unpack(view.buffer[vtable + VTABLE_HEADER.size : vtable + size])
+    widest = max((offset + WIDEST for (offset,) in offsets if offset), default=0)
+    return first, min(max(vtable + size, table + table_size, table + widest), view.length)
+
+
+EXTENT_ALIGNMENT = 16
+"""To so many bytes, at least, anything in a flatbuffer is aligned."""
 
 
 def open_table(cls: type[T]) -> type[T]:

@@ -16,7 +16,7 @@ from darwinn_formats.flatbuffer.encoding import (
     WIDEST,
 )
 from darwinn_formats.flatbuffer.plan import Plan, plan_of
-from darwinn_formats.flatbuffer.schema import schema_of
+from darwinn_formats.flatbuffer.schema import NewerError, schema_of
 from darwinn_formats.flatbuffer.view import Budget, View
 from darwinn_formats.remarks import remark
 
@@ -79,7 +79,7 @@ class TableView(View):
             for index, _, known, offset, name in plan.enumerations:
                 if values[index] not in known:
                     reason = f"no member has the number {values[index]}"
-                    raise self.fault(position + offset, reason, name)
+                    raise self.newer_fault(position + offset, reason, name)
         path = ""
         try:
             for _, offset, kind, name in plan.references:
@@ -133,14 +133,17 @@ class TableView(View):
         declared = min(size, VTABLE_HEADER.size + U16.size * schema.slots)
         self.charge(vtable, size - declared, OBJECT_MEMORY * 4)
         if not schema.is_open and any(self.buffer[vtable + declared : vtable + size]):
-            raise self.fault(
-                vtable, f"{target.__name__} has no field after slot {schema.slots - 1}"
-            )
+            reason = f"{target.__name__} has no field after slot {schema.slots - 1}"
+            raise self.newer_fault(vtable, reason)
         plan = plan_of(schema, bytes(self.buffer[vtable : vtable + declared]))
         if isinstance(plan, str):
             raise self.fault(vtable, plan)
         self.plans[vtable, target] = plan
         return plan
+
+    def newer_fault(self, position: int, reason: str, field: str = "") -> NewerError:
+        """An error at the byte ``position`` that only a newer schema could explain."""
+        return NewerError(field, reason, offset=self.base + position)
 
     def _misaligned(self, plan: Plan, position: int) -> FormatError:
         start = position + self.prefix

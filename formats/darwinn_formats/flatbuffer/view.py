@@ -36,10 +36,12 @@ class View(ABC):
     ``prefix`` is how many bytes before the flatbuffer its writer aligned: with a size prefix,
     alignments count from there. ``unaligned`` counts the vectors whose elements are not aligned,
     which are an error if the flatbuffer ``is_aligned``. Nested ones are views of their own.
+    ``newer`` are places of tables that are not read, because only a newer schema explains them.
     """
 
     __slots__ = (
-        *("base", "budget", "buffer", "is_aligned", "length", "nested", "prefix", "unaligned"),
+        *("base", "budget", "buffer", "is_aligned", "length", "nested", "newer", "prefix"),
+        "unaligned",
     )
 
     def __init__(
@@ -59,6 +61,7 @@ class View(ABC):
         self.is_aligned = is_aligned
         self.unaligned = 0
         self.nested: dict[int, View] = {}
+        self.newer: set[int] = set()
 
     def fault(self, position: int, reason: str, field: str = "") -> FormatError:
         """An error at the byte ``position`` of this view."""

@@ -25,7 +25,9 @@ from darwinn_formats.flatbuffer.encoding import (
     Primitive,
 )
 from darwinn_formats.flatbuffer.schema import (
+    EXTENT_ALIGNMENT,
     Member,
+    OpaqueTable,
     Scalar,
     Union,
     UnionVector,
@@ -73,8 +75,22 @@ def end_vector(builder: flatbuffers.Builder, packed: bytes) -> int:
     return cast(int, builder.EndVector())
 
 
+def _copy_table(builder: flatbuffers.Builder, table: OpaqueTable) -> int:
+    """Append the part of a file that has a table which is known by name only.
+
+    Offsets within it stay what they are.
+    """
+    data = bytes(table.data or b"")
+    builder.Prep(EXTENT_ALIGNMENT, len(data))
+    builder.head = builder.Head() - len(data)
+    builder.Bytes[builder.head : builder.head + len(data)] = data
+    return cast(int, builder.Offset()) - table.place
+
+
 def write_table(builder: flatbuffers.Builder, value: Any) -> int:
     """Append a table with all it refers to and return its offset in the builder."""
+    if isinstance(value, OpaqueTable):
+        return _copy_table(builder, value)
     schema = schema_of(type(value))
     offsets: dict[int, int] = {}
     for member in schema.members:

@@ -381,3 +381,14 @@ BUILTIN_OPTIONS_2: tuple[str, ...] = (
     "StablehloCaseOptions",
 )
 """Option tables of the union `BuiltinOptions2`; the index is the tag."""
+
+WITH_VECTORS = frozenset(("BucketizeOptions", "ConcatEmbeddingsOptions", "VarHandleOptions"))
+"""Option tables of `BuiltinOptions` that have vectors or strings, of those not declared."""
+NUMBERS_ONLY_2 = frozenset(
+    (
+        *("StablehloConcatenateOptions", "StablehloCompareOptions", "StablehloIotaOptions"),
+        *("StablehloSortOptions", "StablehloWhileOptions", "DilateOptions"),
+        *("StablehloRngBitGeneratorOptions", "ReduceWindowOptions", "StablehloShiftLeftOptions"),
+    )
+)
+"""Option tables of `BuiltinOptions2` that have numbers only."""

@@ -2,8 +2,9 @@
 
 Tables are marked open: fields that are not declared are passed over, but a model that uses one
 of them in a way that changes its meaning is refused (``loader``). Option tables that are not
-declared read as ``OpaqueTable`` with their name, so that whoever needs them can refuse the
-operator by name. Slots and defaults are those of schema version 3.
+declared, and those that only a newer schema explains, read as ``OpaqueTable`` with their name, so
+that whoever needs them can refuse the operator by name. Slots and defaults are those of schema
+version 3.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from numpy.typing import NDArray
 from darwinn_formats import flatbuffer as fb
 from darwinn_formats.errors import FormatError
 from darwinn_formats.tflite.enums import DTYPES, TensorType
-from darwinn_formats.tflite.names import BUILTIN_OPTIONS, BUILTIN_OPTIONS_2, BuiltinOperator
+from darwinn_formats.tflite.names import (
+    BUILTIN_OPTIONS,
+    BUILTIN_OPTIONS_2,
+    NUMBERS_ONLY_2,
+    WITH_VECTORS,
+    BuiltinOperator,
+)
 from darwinn_formats.tflite.options import OPTION_TABLES, element_type
 
 IDENTIFIER = b"TFL3"
@@ -26,6 +33,10 @@ IDENTIFIER = b"TFL3"
 
 def _others(names: tuple[str, ...]) -> dict[int, str]:
     return {tag: name for tag, name in enumerate(names) if tag and tag not in OPTION_TABLES}
+
+
+_OTHERS = _others(BUILTIN_OPTIONS)
+_OTHERS_2 = dict(enumerate(BUILTIN_OPTIONS_2[1:], 1))
 
 
 @fb.open_table
@@ -92,7 +103,12 @@ class Operator:
     opcode_index: int = fb.uint32()
     inputs: tuple[int, ...] = fb.vector(fb.INT32)
     outputs: tuple[int, ...] = fb.vector(fb.INT32)
-    builtin_options: Any = fb.union(OPTION_TABLES, other=_others(BUILTIN_OPTIONS))
+    builtin_options: Any = fb.union(
+        OPTION_TABLES,
+        other=_OTHERS,
+        numbers={tag for tag, name in _OTHERS.items() if name not in WITH_VECTORS},
+        growing=True,
+    )
     custom_options: fb.Span | None = fb.byte_span()
     custom_options_format: int = fb.int8()
     mutating_variable_inputs: tuple[bool, ...] = fb.vector(fb.BOOL)
@@ -100,7 +116,10 @@ class Operator:
     large_custom_options_offset: int = fb.uint64()
     large_custom_options_size: int = fb.uint64()
     builtin_options_2: fb.OpaqueTable | None = fb.union(
-        {}, other=dict(enumerate(BUILTIN_OPTIONS_2[1:], 1))
+        {},
+        other=_OTHERS_2,
+        numbers={tag for tag, name in _OTHERS_2.items() if name in NUMBERS_ONLY_2},
+        growing=True,
     )
     file_offset: int = fb.file_offset()
 

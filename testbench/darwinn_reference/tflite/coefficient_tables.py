@@ -37,6 +37,7 @@ _TABLE_FUNCTION, _RANGE_REDUCTION, _OUTPUT_16_BITS = 1, 2, 4
 _SEGMENTS = 8
 _SAMPLES = 101
 _SQUARE = 2
+_HIGHEST = 255
 _GREATEST = np.finfo(np.float32).max
 _LIKENESS = 0.01
 """A table is a function if it is nowhere further from it than this share of its amplitude."""
@@ -80,6 +81,16 @@ class CoefficientTable:
         y = np.abs(clipped) if self.symmetric else clipped
         value = self._polynomial(y)
         return np.where(clipped < 0, -value, value) if self.odd else value
+
+    @property
+    def square(self) -> np.float32:
+        """The factor, if the only segment of finite arguments is a multiple of the square; or 0."""
+        segment = int((self.lower_bounds <= -_GREATEST).sum())
+        whole = int((self.lower_bounds <= _GREATEST).sum()) == segment
+        row = self.coefficients[segment]
+        plain = whole and not (self.symmetric or self.odd or self.range_reduction)
+        square: np.float32 = row[_SQUARE]
+        return square if plain and np.count_nonzero(row) == 1 else np.float32(0)
 
     def _polynomial(self, y: NDArray[np.float32]) -> NDArray[np.float32]:
         # A program need not sort them: the segment is how many of them are not above.
@@ -235,17 +246,13 @@ def _recognise(
 
 
 def _parabolas(tables: Sequence[CoefficientTable]) -> dict[float, CoefficientTable]:
-    """Tables whose only segment of finite numbers is a multiple of the square."""
+    """Tables that square, by the factor of the square. A clip may end only what has the greatest
+    byte."""
     found: dict[float, CoefficientTable] = {}
     for table in tables:
-        plain = not (table.symmetric or table.odd or table.range_reduction)
-        if not plain or np.isfinite(table.low) or np.isfinite(table.high):
-            continue
-        segment = int((table.lower_bounds <= -_GREATEST).sum())
-        whole = int((table.lower_bounds <= _GREATEST).sum()) == segment
-        rows = table.coefficients[segment]
-        if whole and rows[_SQUARE] and np.count_nonzero(rows) == 1:
-            found[float(rows[_SQUARE])] = table
+        ends = np.array([end for end in (table.low, table.high) if np.isfinite(end)], np.float32)
+        if table.square and (np.rint(table(ends)) >= _HIGHEST).all():
+            found[float(table.square)] = table
     return found
 
 

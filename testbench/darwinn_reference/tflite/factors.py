@@ -93,6 +93,15 @@ def addition_weights(
     return first, second, unit * reciprocal(output.scale[0])
 
 
+def difference_weights(
+    first_scale: np.float32, second_scale: np.float32, output: NetworkTensor
+) -> tuple[int, int, np.float32]:
+    """The weights of both sides of a SQUARED_DIFFERENCE, and the unit of the difference."""
+    first, second, _ = addition_weights(first_scale, second_scale, output)
+    unit = first_scale / np.float32(first) if first else second_scale / np.float32(second)
+    return first, second, unit
+
+
 def elder_addition_weights(
     first_scale: np.float32,
     second_scale: np.float32,

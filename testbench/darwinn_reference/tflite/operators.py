@@ -19,6 +19,7 @@ from darwinn_reference.tflite.factors import (
     ROOT_STEPS,
     addition_weights,
     conversion_factor,
+    difference_weights,
     elder_addition_weights,
     halved_difference,
     root_unit,
@@ -194,9 +195,7 @@ def squared_difference(call: Call) -> AnyArray:
 def difference_terms(call: Call) -> tuple[int, int, np.float32]:
     """The weights of both sides of a SQUARED_DIFFERENCE, and the unit of the difference."""
     left, right = call.operand(0), call.operand(1)
-    first, second, _ = addition_weights(left.scale, right.scale, call.output)
-    unit = left.scale / np.float32(first) if first else right.scale / np.float32(second)
-    return first, second, unit
+    return difference_weights(left.scale, right.scale, call.output)
 
 
 def l2_normalization(call: Call) -> AnyArray:

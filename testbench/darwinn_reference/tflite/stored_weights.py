@@ -56,32 +56,57 @@ def layer_shares(
     which says nothing of the model.
     """
     for operator in operators:
-        groups = weight_groups(network, operator)
-        if groups.size > stored.size:
-            continue
-        if len(groups) >= LEAST_GROUPS:
-            yield LayerShare(operator, len(groups), stored.count(groups))
+        share = _likeliest(network, stored, operator)[1]
+        if share.groups >= LEAST_GROUPS:
+            yield share
 
 
-def weight_groups(network: Network, operator: Operator) -> AnyArray:
+def held_groups(network: Network, stored: StoredWords, operator: Operator) -> AnyArray:
     """Rows of bytes as the chip holds them: those furthest from the middle, the least likely to be
     there by chance. None for a layer whose form in the parameters is not known.
     """
-    none = np.zeros((0, _GROUP), np.uint8)
+    return _likeliest(network, stored, operator)[0]
+
+
+def _likeliest(
+    network: Network, stored: StoredWords, operator: Operator
+) -> tuple[AnyArray, LayerShare]:
+    """The groups of the form in which an executable holds most of a layer, and how many it holds.
+
+    If it holds a layer in none of the forms that can be looked for, and there is another form, then
+    nothing is said of it.
+    """
+    none = np.zeros((0, _GROUP), np.uint8), LayerShare(operator, 0, 0)
+    found, hidden = [], False
+    for groups in _forms(network, operator):
+        hidden |= not len(groups)
+        if len(groups) and groups.size <= stored.size:
+            found.append((groups, LayerShare(operator, len(groups), stored.count(groups))))
+    best = max(found, key=lambda each: each[1].found / each[1].groups, default=none)
+    return none if hidden and best[1].differs else best
+
+
+def _forms(network: Network, operator: Operator) -> Iterator[AnyArray]:
+    """The groups of a layer in each form that a program may hold it in."""
     if operator.name not in _FORMS or len(operator.inputs) < 2:
-        return none
+        return
     tensor = network.tensors[operator.inputs[1]]
     if tensor.constant is None or tensor.dtype not in (np.uint8, np.int8) or not tensor.size:
-        return none
+        return
     if len(tensor.shape) != (2 if operator.name == "FULLY_CONNECTED" else 4):
-        return none
+        return
     octets = tensor.constant.view(np.uint8)
     if tensor.dtype == np.int8:
         octets = octets ^ _SIGN_BIT
     try:
-        groups = _FORMS[operator.name](network, operator, octets, tensor)
+        for groups in _FORMS[operator.name](network, operator, octets, tensor):
+            yield _rarest(groups, octets)
     except NotComputableError:
-        return none
+        return
+
+
+def _rarest(groups: AnyArray, octets: AnyArray) -> AnyArray:
+    """Different groups, those of weights furthest from the middle first."""
     groups = groups[:: -(-len(groups) // _MOST_LOOKED_AT) or 1]
     groups = np.unique(groups[(groups != groups[:, :1]).any(axis=1)], axis=0)
     spread = np.abs(groups.astype(np.int64) - int(np.median(octets))).sum(axis=1)
@@ -90,17 +115,20 @@ def weight_groups(network: Network, operator: Operator) -> AnyArray:
 
 def _dense(
     network: Network, operator: Operator, octets: AnyArray, tensor: NetworkTensor
-) -> AnyArray:
-    """Four input channels of a position; the channels of what was flattened, if it was."""
-    source = _unflattened(network, operator.inputs[0])
-    depth = source.shape[-1] if source.shape else 0
+) -> Iterator[AnyArray]:
+    """Four input channels of a position; the channels of what was flattened, if it was, in any of
+    the shapes that it had."""
+    depths = [each.shape[-1] if each.shape else 0 for each in _shapes(network, operator.inputs[0])]
     if len(tensor.shape) == 4:
-        depth = tensor.shape[-1]
+        depths = [tensor.shape[-1]]
         octets = _used_taps(network, operator, octets)
-    whole = depth // _GROUP * _GROUP
-    if not whole or octets.shape[-1] % depth:
-        return np.zeros((0, _GROUP), np.uint8)
-    return np.ascontiguousarray(octets.reshape(-1, depth)[:, :whole]).reshape(-1, _GROUP)
+    for depth in dict.fromkeys(depths):
+        whole = depth // _GROUP * _GROUP
+        if whole and not octets.shape[-1] % depth:
+            found = np.ascontiguousarray(octets.reshape(-1, depth)[:, :whole])
+            yield found.reshape(-1, _GROUP)
+        else:
+            yield np.zeros((0, _GROUP), np.uint8)
 
 
 def _used_taps(network: Network, operator: Operator, octets: AnyArray) -> AnyArray:
@@ -110,29 +138,30 @@ def _used_taps(network: Network, operator: Operator, octets: AnyArray) -> AnyArr
     return octets[:, height.used(size[0])][:, :, width.used(size[1])]
 
 
-def _unflattened(network: Network, index: int) -> NetworkTensor:
-    """The tensor that ``index`` is under another shape."""
+def _shapes(network: Network, index: int) -> Iterator[NetworkTensor]:
+    """The tensor ``index``, and those that it is under another shape."""
     makers = {index: each for each in network.operators for index in each.outputs}
+    yield network.tensors[index]
     while index in makers and makers[index].name in _RENAMING:
         index = makers[index].inputs[0]
-    return network.tensors[index]
+        yield network.tensors[index]
 
 
 def _depthwise(
     network: Network, operator: Operator, octets: AnyArray, tensor: NetworkTensor
-) -> AnyArray:
+) -> Iterator[AnyArray]:
     """4 x 4 bytes of four channels of a position: weights on the diagonal."""
     channels = tensor.shape[-1]
     whole = channels // _GROUP * _GROUP
     if network.tensors[operator.inputs[0]].shape[-1:] != (channels,) or not tensor.zero_point.size:
-        return np.zeros((0, _GROUP * _GROUP), np.uint8)
+        return
     shift = _SIGN_BIT if tensor.dtype == np.int8 else 0
     taps = (
         _used_taps(network, operator, octets).reshape(-1, channels)[:, :whole].reshape(-1, _GROUP)
     )
     blocks = np.full((len(taps), _GROUP, _GROUP), int(tensor.zero_point[0]) + shift, np.uint8)
     blocks[:, np.arange(_GROUP), np.arange(_GROUP)] = taps
-    return blocks.reshape(len(taps), _GROUP * _GROUP)
+    yield blocks.reshape(len(taps), _GROUP * _GROUP)
 
 
 _FORMS = {

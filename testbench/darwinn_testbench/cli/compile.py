@@ -202,10 +202,10 @@ class Result:
         return log_of(self.compiled.report, target, log, operations=operations)
 
     def write(self) -> None:
-        """Write model and log."""
+        """Write model and log: over links of their names, which may lead to other models."""
         self.target.parent.mkdir(parents=True, exist_ok=True)
-        write_result(self.target, self.compiled.data)
-        write_result(self.log, self.text().encode())
+        write_result(self.target, self.compiled.data, over_link=True)
+        write_result(self.log, self.text().encode(), over_link=True)
 
 
 def _folders(files: Sequence[str], folder: Path | None, count: int) -> list[Path]:

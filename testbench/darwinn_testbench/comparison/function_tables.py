@@ -29,7 +29,9 @@ _PER_PIECE = 65
 """Arguments at which each piece of a table is looked at, its ends among them."""
 
 SLOPES = "lines through 0"
-"""What a table of them follows."""
+PARABOLA = "square"
+"""What a table follows of which the oracle takes no function: the network's own says what is right
+(LEAKY_RELU, SQUARED_DIFFERENCE)."""
 
 _BEYOND = np.array([-2.0, 2.0])
 """An argument that no clip holds is looked at to so many times the greatest bound."""
@@ -88,7 +90,8 @@ class FunctionTable:
     ``function`` is what it follows in more than half of its pieces, empty if that is none of those
     known. ``error`` is its greatest distance from it, as a share of the amplitude, at ``argument``.
     ``problem`` says what is wrong with it, empty if nothing is. ``public``: public programs hold
-    the same coefficients and bounds, or programs of this compiler do; or it is ``SLOPES``.
+    the same coefficients and bounds, or programs of this compiler do; or it is ``SLOPES`` or
+    ``PARABOLA``.
     """
 
     chunk: int
@@ -218,6 +221,8 @@ def _judged(table: CoefficientTable) -> FunctionTable:
         return replace(found, problem="its bounds are not in order")
     if not table.range_reduction and _is_slopes(table):
         return replace(found, function=SLOPES, public=True)
+    if table.square:
+        return replace(found, function=PARABOLA, public=True)
     if table.range_reduction:
         # Any argument is reduced, so all of the table counts, wherever the clip begins.
         table = replace(table, low=np.float32(-np.inf), high=np.float32(np.inf))
@@ -267,8 +272,7 @@ def _best_fit(arguments: NDArray[np.float64], values: NDArray[np.float64]) -> _F
 
 
 def _is_slopes(table: CoefficientTable) -> bool:
-    """Lines through 0: the oracle takes no function from them, so that the network's own says what
-    is right (LEAKY_RELU)."""
+    """Lines through 0."""
     constants = table.coefficients
     return not (constants[:, 0].any() or constants[:, 2:].any()) and bool(constants[:, 1].any())
 

@@ -18,7 +18,7 @@ from darwinn_reference.arrays import AnyArray
 from darwinn_reference.tflite.graph import Network
 from darwinn_reference.tflite.stored_weights import (
     LayerShare,
-    weight_groups,
+    held_groups,
 )
 from darwinn_reference.tflite.stored_words import StoredWords
 from darwinn_sim.analysis import provenance
@@ -112,7 +112,7 @@ class HeldLayers:
 
     def layer(self, network: Network, stage: ExpectedStage) -> HeldLayer | None:
         """The layer that reads the weights of an operator, if one is known to."""
-        groups = weight_groups(network, stage.operator)
+        groups = held_groups(network, self._stored, stage.operator)
         if not stage.weighted or not self._facts or not groups.size:
             return None
         readers = self._readers[self._stored.places(groups)]

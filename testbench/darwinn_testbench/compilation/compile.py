@@ -271,6 +271,8 @@ def _judge(file: str, built: Built, progress: ProgressCallback) -> list[Report[A
                 Content(after, f"{file}, {which} compiled"),
                 Content(before, f"{file}, {which}"),
                 assumptions=False,
+                # It is the model: if that is doubted, its bytes decide.
+                anyway=True,
                 progress=progress,
             )
         )

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 from darwinn_formats.darwinn import Executable, load
 from darwinn_formats.errors import Unavailable
@@ -265,7 +266,7 @@ def _command(options: GenerateOptions, made: Recipe, *, reduced: bool) -> str:
     if options.size is not None:
         words.append(f"--size {options.size}")
     if options.operators:
-        words.append(f"--operators {','.join(options.operators)}")
+        words.append(f"--operators {quote(','.join(options.operators))}")
     if reduced or options.keep is not None:
         words.append(f"--keep {','.join(str(step.number) for step in made.steps)}")
     if reduced or options.inputs:
@@ -289,7 +290,7 @@ def _write(options: GenerateOptions, made: Recipe, result: _Judged) -> tuple[str
     if result.compiled is not None and result.compiled.data:
         contents[f"{_name(made.seed)}_edgetpu.tflite"] = result.compiled.data
     for name, data in contents.items():
-        write_result(options.out / name, data)
+        write_result(options.out / name, data, over_link=True)
     return tuple(contents)
 
 

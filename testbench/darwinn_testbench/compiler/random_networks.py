@@ -218,9 +218,11 @@ class RandomNetwork:
             source, window, int(self.random.choice([1, 3, 8, 20, 64, 65, 100]))
         )
 
-    def window(self, source: _Value, outputs: int, kernel: int) -> _Value:
+    def window(
+        self, source: _Value, outputs: int, kernel: int, stride: Sequence[int] = (1, 1)
+    ) -> _Value:
         """CONV_2D within the image."""
-        window = {"kernel": [kernel, kernel], "stride": [1, 1], "padding": Padding.VALID}
+        window = {"kernel": [kernel, kernel], "stride": [*stride], "padding": Padding.VALID}
         return self._convolution(source, window, outputs)
 
     def layer(self, source: _Value, outputs: int, kernel: int) -> _Value:
@@ -490,6 +492,21 @@ class RandomNetwork:
         result = self._value(source.shape, 1 / 256, zero_point)
         return self._operate(BuiltinOperator.LOGISTIC, (source.index,), result)
 
+    def squared_difference(self, source: _Value, coarse: float | None = None) -> _Value:
+        """SQUARED_DIFFERENCE to another tensor of the same shape, or to the mean of channels."""
+        if source.channels > 1 and self.random.integers(2):
+            place = self._constant(np.array([len(source.shape) - 1], np.int32))
+            other = self._value((*source.shape[:-1], 1), source.scale / 2, self._zero_point())
+            inputs = (source.index, place)
+            self._operate(BuiltinOperator.MEAN, inputs, other, o.ReducerOptions(True))
+        else:
+            other = self._another(source)
+        scale = (source.scale + other.scale) ** 2 * _SPREAD * (coarse or self._edge)
+        result = self._value(source.shape, scale, -128 if self.signed else 0)
+        options = o.SquaredDifferenceOptions()
+        inputs = (source.index, other.index)
+        return self._operate(BuiltinOperator.SQUARED_DIFFERENCE, inputs, result, options)
+
     def leaky(self, source: _Value) -> _Value:
         """LEAKY_RELU."""
         result = self._value(source.shape, source.scale * 1.1, self._zero_point())
@@ -598,7 +615,7 @@ class RandomNetwork:
         return self._operate(BuiltinOperator.SPACE_TO_DEPTH, (source.index,), result, options)
 
     def softmax(self, source: _Value) -> _Value:
-        """SOFTMAX of a vector."""
+        """SOFTMAX of a vector, or of each pixel."""
         zero_point = -128 if self.signed else 0
         result = self._value(source.shape, 1 / 256, zero_point)
         options = o.SoftmaxOptions(float(self.random.choice([1.0, 1.0, 0.5])))
@@ -725,6 +742,7 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TRANSPOSE_CONV": (_small, RandomNetwork.transposed_convolution),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
     "LEAKY_RELU": (lambda value: True, RandomNetwork.leaky),
+    "SQUARED_DIFFERENCE": (lambda value: True, RandomNetwork.squared_difference),
     "PRELU": (lambda value: True, RandomNetwork.prelu),
     "MAXIMUM": (
         lambda value: True,
@@ -743,6 +761,10 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TILE": (_small, RandomNetwork.tiled),
     "SPACE_TO_DEPTH": (_small, RandomNetwork.deeper),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
+    "SOFTMAX of pixels": (
+        lambda value: _small(value) and value.channels > 1,
+        RandomNetwork.softmax,
+    ),
     "L2_NORMALIZATION": (
         lambda value: value.elements <= _MOST_DENSE,
         RandomNetwork.unit_vector,

@@ -114,12 +114,18 @@ def sum_of_two(
 def _known_too(totals: Elements, factor: np.float32, bounds: Bounds) -> Elements:
     """As :func:`results`, of sums that are constants the bytes that come of them."""
     found = results(totals, factor, bounds)
-    lower, upper = signed_parts(totals)
-    constant = (upper == 0) & (np.abs(lower) < INT32_SPAN)
+    constant, known = constants_of(totals)
     low, high, zero_point = bounds
-    values = np.rint(lower[constant].astype(np.float32) * factor) + zero_point
+    values = np.rint(known.astype(np.float32) * factor) + zero_point
     found[constant] = np.clip(values, low, high).astype(np.uint64)
     return found
+
+
+def constants_of(totals: Elements) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which sums are constants, and their values."""
+    lower, upper = signed_parts(totals)
+    constant = (upper == 0) & (np.abs(lower) < INT32_SPAN)
+    return constant, lower[constant]
 
 
 def scaled_bytes(

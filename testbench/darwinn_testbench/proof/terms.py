@@ -40,6 +40,7 @@ from darwinn_testbench.proof.maxima import Maxima, TooMany
 from darwinn_testbench.proof.steps import (
     INT32_SPAN,
     Steps,
+    constants_of,
     form_of,
     results_of_form,
     scaled_bytes,
@@ -603,7 +604,12 @@ def _squared(subject: _Subject) -> Elements:
         raise NoTerms("the program has no table that is its parabola")
     constant = second * right.zero_point - first * left.zero_point
     totals = sums(_both(call), [first, -second], int(constant))
-    return results_of_form(totals, unit, form_of(parabola, wide=False))
+    found = results_of_form(totals, unit, form_of(parabola, wide=False))
+    # A tensor less itself, in another operator's words, is known.
+    where, known = constants_of(totals)
+    squares = np.rint(parabola(known.astype(np.float32) * unit))
+    found[where] = np.clip(squares, 0, _BYTE_SPAN).astype(np.uint64)
+    return found
 
 
 def _bounded_difference(subject: _Subject) -> Elements:

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import IO
 
 
-def write_result(target: str | os.PathLike[str], data: bytes) -> None:
+def write_result(target: str | os.PathLike[str], data: bytes, *, over_link: bool = False) -> None:
     """Write ``data`` to ``target``, as :func:`result_stream` does. ``-`` is standard output.
+
+    Nobody may have named ``target``: with ``over_link`` a symbolic link of its name is replaced,
+    and what it leads to stays as it is.
 
     Raises:
         OSError: the folder or the file cannot be written; it names ``target``.
@@ -21,12 +24,14 @@ def write_result(target: str | os.PathLike[str], data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    with errors_named(target), result_stream(target) as stream:
+    with errors_named(target), result_stream(target, over_link=over_link) as stream:
         stream.write(data)
 
 
 @contextmanager
-def result_stream(target: str | os.PathLike[str], *, kept: str = "") -> Iterator[IO[bytes]]:
+def result_stream(
+    target: str | os.PathLike[str], *, kept: str = "", over_link: bool = False
+) -> Iterator[IO[bytes]]:
     """A stream to ``target``: to a temporary file beside it that takes its name at the end.
 
     A reader never sees half a result, and an older result survives a failure of any kind. A target
@@ -37,17 +42,19 @@ def result_stream(target: str | os.PathLike[str], *, kept: str = "") -> Iterator
         target: the file.
         kept: how the name of the temporary file ends, if it is to stay after a failure, and to be
             seen beside the file (``NAME.*kept``); its path is the stream's ``name``.
+        over_link: the file takes the place of a symbolic link itself.
 
     Raises:
         OSError: the folder or the file cannot be written.
     """
     path = Path(target)
-    if path.exists() and not path.is_file():
+    replaced = over_link and path.is_symlink()
+    if path.exists() and not path.is_file() and not replaced:
         with path.open("wb") as stream:
             yield stream
         return
     # The file that a link leads to, whether it is there already or not.
-    path = Path(os.path.realpath(path)) if path.is_symlink() else path
+    path = Path(os.path.realpath(path)) if path.is_symlink() and not replaced else path
     hidden = "" if kept else "."
     handle, temporary = tempfile.mkstemp(kept, f"{hidden}{path.name}.", path.parent)
     os.close(handle)

@@ -55,6 +55,20 @@ class Root:
     inner: Leaf | None = fb.nested(lambda: Leaf)
 
 
+@dataclass(frozen=True, slots=True)
+class Shade:
+    colour: Colour = fb.enumeration(Colour.RED, fb.INT8)
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    text: str = fb.string()
+    choice: Shade | fb.OpaqueTable | None = fb.union(
+        {1: Shade}, other={2: "Numbers", 3: "Texts"}, numbers={2}, growing=True
+    )
+    more: str = fb.string()
+
+
 @fb.open_table
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -132,6 +146,59 @@ def test_a_member_that_is_not_declared_reads_as_its_name() -> None:
     builder.PrependUOffsetTRelativeSlot(11, other, 0)
     builder.Finish(builder.EndObject(), file_identifier=b"TEST")
     assert fb.read(bytes(builder.Output()), Root).choice == fb.OpaqueTable(3, "Other")
+
+
+@dataclass(frozen=True, slots=True)
+class Darker:
+    colour: int = fb.int8()
+    names: tuple[str, ...] = fb.string_vector()
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    small: int = fb.int8()
+    large: int = fb.int64()
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """``Growing`` as a newer schema has it."""
+
+    text: str = fb.string()
+    choice: Darker | Numbers | Leaf | None = fb.union({1: Darker, 2: Numbers, 3: Darker, 9: Leaf})
+    more: str = fb.string()
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"),
+    [
+        (Darker(0, ("a", "bc")), "Shade of a newer schema"),
+        (Darker(1), "Shade of a newer schema"),
+        (Numbers(3, -(2**40)), "Numbers"),
+        (Leaf(4), "number 9 of a newer schema"),
+    ],
+)
+def test_a_table_of_a_newer_schema_is_written_as_it_was_read(
+    choice: Darker | Numbers | Leaf, name: str
+) -> None:
+    known = fb.read(fb.write(Later("x", choice, "y" * 100)), Growing)
+    assert isinstance(known.choice, fb.OpaqueTable) and known.choice.name == name
+    again = fb.write(Growing("longer than before", known.choice, "y" * 100))
+    found = fb.read(again, Later)
+    assert found.text == "longer than before" and found.more == known.more
+    assert found.choice == choice
+    assert len(again) < 500
+    assert fb.read(again, Growing).choice == known.choice
+
+
+def test_a_table_that_is_broken_is_no_newer_one() -> None:
+    data = bytearray(fb.write(Later("x", Darker(1, ("a",)))))
+    view = fb.verify(bytes(data), Growing).read().choice
+    assert isinstance(view, fb.OpaqueTable) and view.data is not None
+    place = len(data) - len(view.data) + view.place
+    data[place : place + 4] = struct.pack("<i", 2**30)
+    with pytest.raises(FormatError, match=r"choice: vtable at .* outside the data"):
+        fb.read(bytes(data), Growing)
 
 
 def test_tables_know_their_place_in_the_file() -> None:

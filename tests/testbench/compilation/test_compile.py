@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import struct
+from dataclasses import replace
 from pathlib import Path
 
+import flatbuffers
 import pytest
+from darwinn_formats import tflite
 from darwinn_formats.darwinn import ExecutableType, load
 from darwinn_formats.errors import ExecutionError
 from darwinn_formats.files import Content
+from darwinn_formats.flatbuffer import OpaqueTable, write
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_reference.errors import Unsupported
 from darwinn_testbench.chip.cycles import measure
@@ -59,6 +64,18 @@ def test_softmaxes_of_any_length_are_proved(classes: int, signed: bool) -> None:
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize(
+    ("shape", "signed"),
+    [((1, 1, 3000, 2), True), ((1, 7, 9, 16), False), ((1, 5, 2, 21), True), ((6, 11), False)],
+)
+def test_softmaxes_of_several_vectors_are_proved(shape: tuple[int, ...], signed: bool) -> None:
+    network = RandomNetwork(5, shape, signed=signed)
+    network.softmax(network.values[0])
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 @pytest.mark.parametrize(("channels", "signed"), [(4, True), (512, False)])
 def test_unit_vectors_are_proved(channels: int, signed: bool) -> None:
     network = RandomNetwork(channels, (1, channels), signed=signed)
@@ -66,6 +83,19 @@ def test_unit_vectors_are_proved(channels: int, signed: bool) -> None:
     # Squares of a scale above 1 begin within the table.
     coarse = network.add_input((1, channels), scale=1.02)
     network.unit_vector(coarse)
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_squares_are_proved_also_beyond_the_range(signed: bool) -> None:
+    """Of a program without a clip, a square above 255 has its low byte."""
+    network = RandomNetwork(0, (1, 5, 6, 7), signed=signed)
+    coarse = network.add_input((1, 5, 6, 7), scale=1 / 5)
+    for source in (network.values[0], coarse):
+        network.squared_difference(source, 1 / 4)
+        network.squared_difference(source, 64)
     result = compiled(network.finish())
     assert all_on_chip(result)
     assert result.report.verdict is Verdict.PROVED, result.report.headline
@@ -88,6 +118,16 @@ def test_other_shapes_are_proved(before: tuple[int, ...], after: tuple[int, ...]
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 4, 2), (1, 1, 2, 4), (1, 1, 1, 8)])
+def test_a_layer_of_another_shape_is_known_as_that_of_the_model(shape: tuple[int, ...]) -> None:
+    """Its parameters are those of the shape that QUANTIZE reads, not of the flat one."""
+    network = RandomNetwork(1, (1, 1, 2, 4), signed=True)
+    network.dense(network.reshaped(network.values[0], shape), (64,))
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 @pytest.mark.parametrize("shape", [(1, 9000), (1, 3, 3, 1280), (1, 4, 5, 1000)])
 def test_layers_beyond_wide_memory_are_proved(shape: tuple[int, ...]) -> None:
     network = RandomNetwork(2, shape, signed=True)
@@ -96,6 +136,15 @@ def test_layers_beyond_wide_memory_are_proved(shape: tuple[int, ...]) -> None:
         network.window(source, 3, 3)
     else:
         network.dense(source)
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
+def test_a_single_result_of_a_large_image_is_proved() -> None:
+    """No tile has room for all of the image, of which the result meets a corner."""
+    network = RandomNetwork(3, (1, 90, 130, 8), signed=True)
+    network.window(network.layer(network.values[0], 24, 1), 5, 1, (90, 130))
     result = compiled(network.finish())
     assert all_on_chip(result)
     assert result.report.verdict is Verdict.PROVED, result.report.headline
@@ -244,6 +293,49 @@ def test_the_command_writes_model_and_log(
     ):
         assert field in log
     assert "CONV_2D                        2          Mapped to Edge TPU" in log
+
+
+def test_the_command_replaces_links_and_not_what_they_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(random_network(3, 2))
+    for suffix in (".tflite", ".log"):
+        (tmp_path / f"other{suffix}").write_bytes(b"another")
+        (tmp_path / f"net_edgetpu{suffix}").symlink_to(f"other{suffix}")
+    assert run_command_line(["compile", str(tmp_path / "net.tflite"), "--no-check"]) == 0
+    for suffix in (".tflite", ".log"):
+        assert (tmp_path / f"other{suffix}").read_bytes() == b"another"
+        assert len((tmp_path / f"net_edgetpu{suffix}").read_bytes()) > 100
+
+
+def test_options_of_a_newer_schema_leave_their_operator_on_the_cpu() -> None:
+    """It is written as it was read, at every place where it stands."""
+    builder = flatbuffers.Builder()
+    text = builder.CreateString("a value that a newer schema refers to")
+    builder.StartObject(9)
+    builder.PrependInt64Slot(1, -3, 0)
+    builder.PrependUOffsetTRelativeSlot(8, text, 0)
+    builder.Finish(builder.EndObject())
+    data = memoryview(bytes(builder.Output()))
+    (place,) = struct.unpack_from("<I", data)
+    made = random_network(3, 3, ["CONV_2D"])
+    model = tflite.load(Content(made, "net.tflite"))
+    graph = model.subgraphs[0]
+    (*kept, last) = graph.operators
+    for tag, name in (
+        (250, "number 250 of a newer schema"),
+        (1, "Conv2DOptions of a newer schema"),
+    ):
+        newer = replace(last, builtin_options=OpaqueTable(tag, "", data, place))
+        changed = replace(model, subgraphs=(replace(graph, operators=(*kept, newer)),))
+        result = compiled(write(changed), check=False)
+        reasons = [row.reason for row in result.report.rows if row.place is not Place.CHIP]
+        assert reasons == [f"options {name} are not read"]
+        found = tflite.load(Content(result.data, "net_edgetpu.tflite")).subgraphs[0].operators
+        (left,) = (each.builtin_options for each in found if each.builtin_options is not None)
+        assert left == OpaqueTable(tag, name)
+        table = flatbuffers.table.Table(bytes(left.data), left.place)
+        number, string = (table.Pos + table.Offset(4 + 2 * slot) for slot in (1, 8))
+        assert table.Get(flatbuffers.number_types.Int64Flags, number) == -3
+        assert table.String(string) == b"a value that a newer schema refers to"
 
 
 def test_the_command_ends_with_3_where_nothing_is_mapped(

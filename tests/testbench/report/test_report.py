@@ -192,6 +192,19 @@ def test_a_result_goes_through_a_link(tmp_path: Path) -> None:
         assert list(folder.iterdir()) == [target]
 
 
+@pytest.mark.parametrize("leads_to", ["model", "/dev/null", "missing", "."])
+def test_a_result_that_nobody_named_takes_the_place_of_a_link(
+    tmp_path: Path, leads_to: str
+) -> None:
+    (tmp_path / "model").write_bytes(b"before")
+    link = tmp_path / "link"
+    link.symlink_to(leads_to)
+    write_result(link, b"result", over_link=True)
+    assert not link.is_symlink() and link.read_bytes() == b"result"
+    assert (tmp_path / "model").read_bytes() == b"before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "model"]
+
+
 def test_a_device_is_written_directly() -> None:
     write_result("/dev/null", b"gone")
     assert not Path("/dev/null").is_file()

@@ -11,9 +11,11 @@ from darwinn_reference.tflite.factors import (
     averaging_factor,
     constant_term,
     conversion_factor,
+    difference_weights,
     root_unit,
 )
 from darwinn_reference.tflite.graph import NetworkTensor, Operator
+from darwinn_reference.tflite.output_stage import reciprocal
 from darwinn_reference.tflite.softmax import DifferenceUnit
 from numpy.typing import NDArray
 
@@ -46,7 +48,10 @@ from darwinn_testbench.compiler.stages.operations import (
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.rows import AS_IS
-from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of, two_slopes
+from darwinn_testbench.compiler.stages.tables import FUNCTIONS, parabola, table_of, two_slopes
+
+_PART_OF_A_STEP = 0.25
+"""So much above a byte is rounded to it, by far."""
 
 
 def _reduction(
@@ -220,6 +225,32 @@ def addition(sign: int) -> Callable[[Operands, Operator], AnyOperation]:
     return make
 
 
+def squared_difference(importer: Operands, operator: Operator) -> AnyOperation:
+    """SQUARED_DIFFERENCE: the sum of a difference, with a table that is a parabola."""
+    tensor, image = importer.result(operator)
+    if any(importer.tensor(operator, place).constant is not None for place in (0, 1)):
+        raise StaysError("a constant operand")
+    left, right = (element_operand(importer, operator, place, image) for place in (0, 1))
+    if left is right:
+        raise StaysError("a difference of a tensor and itself")
+    if image.zero_point:
+        raise StaysError("a square whose least value is not 0")
+    first, second, unit = difference_weights(left.scale, right.scale, tensor)
+    factor = reciprocal(image.scale)
+    # Beyond the greatest byte the table would go on: the difference ends where it is reached.
+    greatest = np.sqrt(np.float32(BYTE_SPAN + _PART_OF_A_STEP) / factor)
+    stage = OutputStage(
+        np.atleast_1d(unit),
+        np.atleast_1d(np.int32(second * right.zero_point - first * left.zero_point)),
+        -greatest,
+        greatest,
+        image.zero_point,
+        parabola(factor),
+    )
+    weights = first, -second
+    return WeightedSum(operator.index, operator.name, image, (left, right), weights, stage)
+
+
 def multiplication(importer: Operands, operator: Operator) -> AnyOperation:
     """MUL."""
     tensor, image = importer.result(operator)
@@ -290,11 +321,11 @@ def leaky_relu(importer: Operands, operator: Operator) -> AnyOperation:
 
 
 def softmax(importer: Operands, operator: Operator) -> AnyOperation:
-    """SOFTMAX of a vector."""
+    """SOFTMAX of a vector, or of each pixel."""
     source = importer.source(operator)
     _, image = importer.result(operator)
-    if not source.is_vector:
-        raise StaysError("a softmax of several vectors")
+    if source.shape[-3:] != image.shape[-3:]:
+        raise StaysError("a result of another shape")
     if source.channels == 1:
         raise StaysError("a softmax of one element")
     if image.scale != np.float32(1 / 256) or image.zero_point:

@@ -11,6 +11,7 @@ from darwinn_reference.tflite.factors import (
 from darwinn_reference.tflite.graph import ABSENT, Operator
 from darwinn_reference.tflite.layers import Axis, window_axes
 from darwinn_reference.tflite.output_stage import clip_bounds
+from darwinn_sim import chip
 from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.parameters import SIGN_OFFSET
@@ -21,6 +22,7 @@ from darwinn_testbench.compiler.stages.operands import (
     activation_of,
     reach_of,
     stage_of,
+    unchanged,
 )
 from darwinn_testbench.compiler.stages.operations import (
     UNIT,
@@ -85,17 +87,45 @@ def conv_2d(importer: Operands, operator: Operator) -> AnyOperation:
     if depth != source.channels:
         raise StaysError("groups of channels")
     rows, columns = window_axes(operator.options, (source.height, source.width), (height, width))
+    image, stage = importer.result(operator)[1], _layer_stage(importer, operator, source, channels)
+    reaches = reach_of(rows), reach_of(columns)
+    if image.is_vector and source.pixels * source.pitch > _MOST_WHOLE:
+        source, reaches = _thinned(importer, operator, source, reaches)
     return Convolution(
-        operator.index,
-        operator.name,
-        importer.result(operator)[1],
-        source,
-        reach_of(rows),
-        reach_of(columns),
-        weights,
-        zero_point,
-        _layer_stage(importer, operator, source, channels),
+        operator.index, operator.name, image, source, *reaches, weights, zero_point, stage
     )
+
+
+_MOST_WHOLE = chip.NARROW_BYTES // 4
+"""Bytes of an image that all tiles get as a whole without a look at how much of it is needed."""
+
+
+def _thinned(
+    importer: Operands, operator: Operator, source: Image, reaches: tuple[Reach, Reach]
+) -> tuple[Image, tuple[Reach, Reach]]:
+    """A large image without most of the rows and columns that a single result does not meet.
+
+    Where it meets one alone, each part of the grid keeps one, so that none has to travel.
+    """
+    kept, left = [], []
+    for reach, size, parts in zip(
+        reaches, (source.height, source.width), (chip.GRID_ROWS, chip.GRID_COLUMNS), strict=True
+    ):
+        step = -(-size // parts)
+        if reach.span > 1 or not 0 <= reach.first(0) < size or step == 1:
+            kept.append((size, UNIT))
+            left.append(reach)
+            continue
+        place, first = divmod(reach.first(0), step)
+        kept.append((-(-(size - first) // step), Reach(1, step, 1, -first)))
+        left.append(Reach(1, 1, 1, -place))
+    (height, rows), (width, columns) = kept
+    if (height, width) == (source.height, source.width):
+        return source, reaches
+    image = importer.between(source, (height, width, source.channels))
+    number, name, stage = operator.index, operator.name, unchanged(source)
+    cut = Channelwise(number, name, image, source, rows, columns, None, 0, stage)
+    return importer.first(cut), (left[0], left[1])
 
 
 def depthwise_conv_2d(importer: Operands, operator: Operator) -> AnyOperation:

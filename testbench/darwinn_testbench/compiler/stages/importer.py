@@ -21,6 +21,7 @@ from darwinn_testbench.compiler.stages.import_elements import (
     reduce_max,
     requantise,
     softmax,
+    squared_difference,
 )
 from darwinn_testbench.compiler.stages.import_extremes import extreme, prelu
 from darwinn_testbench.compiler.stages.import_layers import (
@@ -114,6 +115,7 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "SPACE_TO_DEPTH": space_to_depth,
     "SPLIT": split,
     "SPLIT_V": split_v,
+    "SQUARED_DIFFERENCE": squared_difference,
     "STRIDED_SLICE": strided_slice,
     "SUB": addition(-1),
     "SUM": added(mean=False),

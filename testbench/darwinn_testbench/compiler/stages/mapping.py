@@ -62,6 +62,10 @@ from darwinn_testbench.compiler.stages.shapes import (
     transpose_phases,
 )
 from darwinn_testbench.compiler.stages.softmax import softmax_bytes, softmax_phases
+from darwinn_testbench.compiler.stages.softmax_pixels import (
+    softmax_pixels_bytes,
+    softmax_pixels_phases,
+)
 from darwinn_testbench.compiler.stages.storage import TILES, Storage
 from darwinn_testbench.compiler.stages.unit_vector import unit_vector_bytes, unit_vector_phases
 
@@ -146,10 +150,17 @@ def scratch_bytes(operation: AnyOperation, areas: Areas) -> int:
     if isinstance(operation, Joined | Slice):
         return joined_bytes(operation)
     if isinstance(operation, Softmax):
-        return softmax_bytes(operation)
+        alone = operation.source.is_vector
+        return softmax_bytes(operation) if alone else softmax_pixels_bytes(operation)
     if isinstance(operation, UnitVector):
         return unit_vector_bytes()
     return depthwise_bytes(operation, areas) if isinstance(operation, Channelwise) else 0
+
+
+def _softmax_phases(operation: Softmax, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """A vector is on all tiles; each tile has pixels of its own."""
+    alone = operation.source.is_vector
+    return (softmax_phases if alone else softmax_pixels_phases)(operation, placement, areas)
 
 
 _MAPPINGS = {
@@ -163,7 +174,7 @@ _MAPPINGS = {
     Enlarged: enlarged_phases,
     Greatest: greatest_phases,
     Interpolated: interpolated_phases,
-    Softmax: softmax_phases,
+    Softmax: _softmax_phases,
     UnitVector: unit_vector_phases,
     TransposedConvolution: transposed_convolution_phases,
     Reshaped: reshape_phases,

@@ -25,33 +25,36 @@ from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP, Rows
 from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
 from darwinn_testbench.compiler.stages.vectors import on_all_tiles, pack_rows
 
-_HIGHEST = 255
-_SIZE = 2
+HIGHEST = 255
+SIZE = 2
 """Bytes of a number of 16 bits."""
-_SPREAD_LANES = 8 * GROUP
+SPREAD_LANES = 8 * GROUP
 _DIAGONAL = (GROUP + 1) * 2
 """Lanes of 16 bits from one element of the diagonal of 4 x 4 words to the next one."""
 
-_COPY, _ADD, _SUBTRACT, _PAIR, _SPREAD, _ROWS = range(6)
-"""Rows of constant weights, and the first one behind them."""
 
+class Weights:
+    """Rows of constant weights, and how many there are.
 
-def _weights() -> Rows:
-    """The constant rows, a lane for each word.
-
-    ``_COPY`` takes four bytes as they are. ``_ADD`` and ``_SUBTRACT`` have weights of 1 and -1 for
-    a zero point of 1. ``_PAIR`` adds two numbers of 16 bits in each lane. ``_SPREAD`` brings one to
-    the diagonal.
+    ``COPY`` takes four bytes as they are. ``ADD`` and ``SUBTRACT`` have weights of 1 and -1 for a
+    zero point of 1. ``PAIR`` adds two numbers of 16 bits in each lane. ``SPREAD`` brings one to the
+    diagonal.
     """
-    rows = np.zeros((_ROWS, _SPREAD_LANES, WORD_BYTES), np.uint8)
+
+    COPY, ADD, SUBTRACT, PAIR, SPREAD, ROWS = range(6)
+
+
+def weights() -> Rows:
+    """The constant rows, a lane for each word."""
+    rows = np.zeros((Weights.ROWS, SPREAD_LANES, WORD_BYTES), np.uint8)
     channels = np.arange(GROUP)
-    rows[_COPY, channels, channels] = 1
-    rows[_ADD : _SUBTRACT + 1] = 1
-    rows[_ADD, channels, channels] = 2
-    rows[_SUBTRACT, channels, channels] = 0
-    rows[_PAIR, :GROUP, :2] = 1
-    rows[_SPREAD, channels * _DIAGONAL, 0] = 1
-    return rows.reshape(_ROWS, -1)
+    rows[Weights.COPY, channels, channels] = 1
+    rows[Weights.ADD : Weights.SUBTRACT + 1] = 1
+    rows[Weights.ADD, channels, channels] = 2
+    rows[Weights.SUBTRACT, channels, channels] = 0
+    rows[Weights.PAIR, :GROUP, :2] = 1
+    rows[Weights.SPREAD, channels * _DIAGONAL, 0] = 1
+    return rows.reshape(Weights.ROWS, -1)
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,10 @@ def _places(groups: int, base: int = 0) -> _Places:
         "greatest": 2 * GROUP,
         "repeated": words,
         "differences": words,
-        "powers": words * _SIZE,
-        "root": GROUP * _SIZE,
-        "square": GROUP * _SIZE,
-        "spread": _SPREAD_LANES * _SIZE,
+        "powers": words * SIZE,
+        "root": GROUP * SIZE,
+        "square": GROUP * SIZE,
+        "spread": SPREAD_LANES * SIZE,
     }
     starts = accumulate(sizes.values(), initial=base)
     return _Places(groups, **dict(zip((*sizes, "end"), starts, strict=True)))
@@ -107,16 +110,16 @@ def softmax_phases(operation: Softmax, placement: Placement, areas: Areas) -> It
     """The phases of a softmax."""
     places = _places(operation.source.pitch // GROUP, placement.scratch[operation.result.index])
     rows = -(-places.groups // GROUP)
-    row, alone = areas.take(_ROWS + max(rows, GROUP))
+    row, alone = areas.take(Weights.ROWS + max(rows, GROUP))
     steps = _Steps(
         operation,
         places,
         placement.copies[operation.source.index].base,
         placement.copies[operation.result.index].base,
         row,
-        row + _ROWS,
+        row + Weights.ROWS,
     )
-    load = [Piece(ALL_TILES, row, _weights())]
+    load = [Piece(ALL_TILES, row, weights())]
     cut = operation.source.channels % GROUP
     for what, emit in (
         *([("last channels", steps.tail)] if cut else []),
@@ -175,7 +178,7 @@ class _Steps:
         start = self.source + self._full_rows * GROUP * GROUP
         stage = AS_IS
         self._compute(program, stage, start, self.places.tail, blocks=self._tail_words, cut=True)
-        self._compute(program, _plain(0, 0), start, self.places.root - WORD_BYTES, blocks=1)
+        self._compute(program, plain(0, 0), start, self.places.root - WORD_BYTES, blocks=1)
 
     def rows(self, program: Assembler) -> None:
         """Four words become a row: four lanes with four bytes each to compare."""
@@ -217,10 +220,10 @@ class _Steps:
         """255 less the difference to the greatest."""
         self._compute(
             program,
-            _stage(self.operation.factor, -_HIGHEST, 0, zero_point=_HIGHEST),
+            stage_with(self.operation.factor, -HIGHEST, 0, zero_point=HIGHEST),
             self.source,
             self.places.differences,
-            row=_ADD,
+            row=Weights.ADD,
             read=[(2, self.places.repeated - self.source)],
             weight_zero_point=1,
             cut=True,
@@ -232,10 +235,10 @@ class _Steps:
         ends = function.first, function.last
         self._compute(
             program,
-            _stage(self.operation.scale, *ends, table=table, wide=True),
+            stage_with(self.operation.scale, *ends, table=table, wide=True),
             self.places.differences,
             self.places.powers,
-            zero_point=_HIGHEST,
+            zero_point=HIGHEST,
             cut=True,
         )
 
@@ -245,11 +248,11 @@ class _Steps:
         pairs = -(-self.operation.source.channels // 2)
         self._compute(
             program,
-            _stage(EXPONENTIAL_UNIT, -np.inf, np.inf, table=table, wide=True),
+            stage_with(EXPONENTIAL_UNIT, -np.inf, np.inf, table=table, wide=True),
             self.places.powers,
             self.places.root,
-            row=_PAIR,
-            read=[(pairs, 2 * _SIZE)],
+            row=Weights.PAIR,
+            read=[(pairs, 2 * SIZE)],
             row_step=0,
             blocks=1,
             wide_values=True,
@@ -263,10 +266,10 @@ class _Steps:
         """The square of the root, in 1 / 32768."""
         self._compute(
             program,
-            _stage(EXPONENTIAL_UNIT, 0, SQUARE_LIMIT, wide=True),
+            stage_with(EXPONENTIAL_UNIT, 0, SQUARE_LIMIT, wide=True),
             self.places.root,
             self.places.square,
-            row=_ROWS,
+            row=Weights.ROWS,
             blocks=1,
             wide_values=True,
             wide_weights=True,
@@ -276,12 +279,12 @@ class _Steps:
         """The square on the diagonal of 4 x 4 words, and zeros off it."""
         self._compute(
             program,
-            _stage(np.float32(1), -np.inf, np.inf, wide=True),
+            stage_with(np.float32(1), -np.inf, np.inf, wide=True),
             self.places.square,
             self.places.spread,
-            row=_SPREAD,
+            row=Weights.SPREAD,
             blocks=1,
-            lanes=_SPREAD_LANES,
+            lanes=SPREAD_LANES,
             wide_values=True,
         )
 
@@ -294,12 +297,12 @@ class _Steps:
         """Each exponential times the square: 256 times the share."""
         self._compute(
             program,
-            _stage(SHARE_FACTOR, 0, _HIGHEST),
+            stage_with(SHARE_FACTOR, 0, HIGHEST),
             self.places.powers,
             self.result,
-            row=_ROWS,
-            read=[(GROUP, _SIZE)],
-            step=GROUP * _SIZE,
+            row=Weights.ROWS,
+            read=[(GROUP, SIZE)],
+            step=GROUP * SIZE,
             wide_values=True,
             wide_weights=True,
             cut=True,
@@ -319,7 +322,7 @@ class _Steps:
         source: int,
         target: int,
         *,
-        row: int = _COPY,
+        row: int = Weights.COPY,
         read: Sequence[tuple[int, int]] = ((1, 0),),
         row_step: int = 1,
         step: int = GROUP,
@@ -355,12 +358,12 @@ class _Steps:
         on_all_tiles(program, sums, source, target, read)
 
 
-def _plain(low: float, high: float) -> OutputStage:
+def plain(low: float, high: float) -> OutputStage:
     """Bytes as they are."""
-    return _stage(np.float32(1), low, high)
+    return stage_with(np.float32(1), low, high)
 
 
-def _stage(
+def stage_with(
     factor: np.float32,
     low: float,
     high: float,
@@ -369,6 +372,7 @@ def _stage(
     table: FunctionTable | None = None,
     wide: bool = False,
 ) -> OutputStage:
+    """A stage that is the same for all channels, without a bias."""
     return OutputStage(
         np.array([factor], np.float32),
         np.zeros(1, np.int32),

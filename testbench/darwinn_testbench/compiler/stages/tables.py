@@ -75,6 +75,13 @@ def two_slopes(below: np.float32, above: np.float32) -> FunctionTable:
     return FunctionTable(coefficients, bounds)
 
 
+def parabola(factor: np.float32) -> FunctionTable:
+    """The square times a factor: one piece, as a public program has it."""
+    coefficients = np.zeros((chip.TABLE_SEGMENTS, chip.TABLE_COEFFICIENTS), np.float32)
+    coefficients[:, 2] = factor
+    return FunctionTable(coefficients, np.full(chip.TABLE_SEGMENTS - 1, np.inf, np.float32))
+
+
 # --- how the values are found -------------------------------------------------------------------
 
 
