@@ -31,15 +31,15 @@ from darwinn_sim.host.output_check import (
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
-from darwinn_sim.kernel import order, state, unwritten
+from darwinn_sim.kernel import state, unwritten
 from darwinn_sim.machine import completion, schedule
+from darwinn_sim.machine.builds import Build
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.completion import Completion
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.hazards import CheckedPrograms, Hazard, Hazards
 from darwinn_sim.machine.lowering import LoweredProgram, lower, require_grid
 from darwinn_sim.machine.observer import Marking, Noting, Progress, Wanted
-from darwinn_sim.units.observation import new_observation
 
 _WORK_OF_A_TURN = 1 << 24
 """The driver does nothing while the chip computes, but for reports of progress and looks at the
@@ -76,12 +76,13 @@ class RunResult:
 def compile_kernels(*, hazards: bool = False) -> None:
     """Compile what runs call, or load it from the cache, so that no run that is timed has to.
 
-    ``hazards``: the variant that looks for them.
+    ``hazards``: the build that looks for them.
     """
-    core = order.new_core() if hazards else state.new_core()
+    build = Build.of(hazards=hazards, numbered=False)
+    core = build.new_core()
     core["halted"] = 1
     nothing = lower([frame(b"")])
-    schedule.run(core[0], state.new_tiles(), nothing.tables, new_observation())
+    schedule.run(core[0], state.new_tiles(), nothing.tables, build.new_seen())
 
 
 class AnyInput(NamedTuple):

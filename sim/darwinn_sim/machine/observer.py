@@ -16,9 +16,16 @@ from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units.identities import Notes
 from darwinn_sim.units.marks import Marks
-from darwinn_sim.units.observation import new_observation
+from darwinn_sim.units.observation import (
+    Observation,
+    Seen,
+    TappedWord,
+    new_notebook,
+    new_observation,
+)
 
 _TAP_WORDS = 1 << 20
+_NO_WORDS = TappedWord.zeros(0)
 
 
 class Noting(Protocol):
@@ -58,23 +65,33 @@ class Wanted:
     marking: Marking | None = None
 
 
+def _new_seen(wanted: Wanted, words: int) -> Seen:
+    """By the type of which the kernels are chosen; there is room for so many tapped words."""
+    if wanted.noting is None and wanted.marking is None:
+        return new_observation(words)
+    return new_notebook(
+        None if wanted.noting is None else wanted.noting.notes,
+        None if wanted.marking is None else wanted.marking.marks,
+    )
+
+
 class Observer:
     """Sees what is wanted of one run: tells the kernels, by ``seen``, what to watch for.
 
     Raises:
-        ValueError: the program has no such layer, chunk or instruction.
+        ValueError: the program has no such layer, chunk or instruction, or words are to be tapped
+            of a run on identities or marks, which computes none.
     """
 
     def __init__(self, core: state.Core, program: LoweredProgram, wanted: Wanted) -> None:
         self.core, self.program, self.wanted = core, program, wanted
         layer_taps = any(tap.layer >= 0 for tap in wanted.taps)
+        if layer_taps and (wanted.noting or wanted.marking):
+            raise ValueError("a run on identities or marks has no words of layers")
         self.layers = layers.find(program.chunks) if layer_taps or wanted.until else ()
-        self.seen = new_observation(
-            _TAP_WORDS if layer_taps else 1,
-            None if wanted.noting is None else wanted.noting.notes,
-            None if wanted.marking is None else wanted.marking.marks,
-        )
+        self.seen = _new_seen(wanted, _TAP_WORDS if layer_taps else 1)
         self._watch = self.seen.watch[0]
+        self._words = self.seen.words if isinstance(self.seen, Observation) else _NO_WORDS
         self._records: list[NDArray[np.void]] = []
         self._watch["tap_begin"], self._watch["tap_end"] = self._tap_range()
         self._set_stop(wanted.until)
@@ -126,7 +143,7 @@ class Observer:
         """Take the tapped words out, so that there is room for more; True if there were any."""
         count = int(self._watch["tapped"])
         if count:
-            self._records.append(self.seen.words[:count].copy())
+            self._records.append(self._words[:count].copy())
             self._watch["tapped"] = 0
         return count > 0
 
@@ -164,7 +181,7 @@ class Observer:
         tiles: Records[state.Tile],
     ) -> NDArray[np.void] | NDArray[np.uint8]:
         if tap.layer >= 0:
-            return words.get(tap.layer, self.seen.words[:0])
+            return words.get(tap.layer, self._words[:0])
         source = self.core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
         octets: NDArray[np.uint8] = source.view(np.uint8)[tap.start : tap.end].copy()
         return octets

@@ -66,7 +66,7 @@ def test_all_who_note_make_room() -> None:
     made: Any = SimpleNamespace(
         _watch=watch,
         _records=[],
-        seen=SimpleNamespace(words=words),
+        _words=words,
         wanted=SimpleNamespace(
             noting=SimpleNamespace(take=lambda: took.append("noting")),
             marking=SimpleNamespace(take=lambda: took.append("marking")),
