@@ -14,33 +14,15 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.units.identities import Notes
-from darwinn_sim.units.marks import Marks
-from darwinn_sim.units.observation import (
-    Observation,
-    Seen,
-    TappedWord,
-    new_notebook,
-    new_observation,
-)
+from darwinn_sim.units.observation import Notebook, Seen, new_observation
 
 _TAP_WORDS = 1 << 20
-_NO_WORDS = TappedWord.zeros(0)
 
 
 class Noting(Protocol):
-    """Takes what a run on identities notes (``units.identities``)."""
+    """Takes what a run on identities (``units.identities``) or on marks (``units.marks``) notes."""
 
-    notes: Notes
-
-    def take(self) -> None:
-        """Take out what has been noted, so that there is room for more."""
-
-
-class Marking(Protocol):
-    """Takes what a run on marks notes (``units.marks``)."""
-
-    marks: Marks
+    seen: Notebook
 
     def take(self) -> None:
         """Take out what has been noted, so that there is room for more."""
@@ -55,24 +37,13 @@ class Wanted:
     """What is to be seen of a run.
 
     It stops at ``until``. ``taps`` copy out. ``progress`` is called now and then. With ``noting``
-    the run is one on identities, with ``marking`` one on marks.
+    the run is one on identities or on marks.
     """
 
     until: StopPoint | None = None
     taps: Sequence[Tap] = ()
     progress: Progress | None = None
     noting: Noting | None = None
-    marking: Marking | None = None
-
-
-def _new_seen(wanted: Wanted, words: int) -> Seen:
-    """By the type of which the kernels are chosen; there is room for so many tapped words."""
-    if wanted.noting is None and wanted.marking is None:
-        return new_observation(words)
-    return new_notebook(
-        None if wanted.noting is None else wanted.noting.notes,
-        None if wanted.marking is None else wanted.marking.marks,
-    )
 
 
 class Observer:
@@ -86,12 +57,14 @@ class Observer:
     def __init__(self, core: state.Core, program: LoweredProgram, wanted: Wanted) -> None:
         self.core, self.program, self.wanted = core, program, wanted
         layer_taps = any(tap.layer >= 0 for tap in wanted.taps)
-        if layer_taps and (wanted.noting or wanted.marking):
-            raise ValueError("a run on identities or marks has no words of layers")
         self.layers = layers.find(program.chunks) if layer_taps or wanted.until else ()
-        self.seen = _new_seen(wanted, _TAP_WORDS if layer_taps else 1)
+        self.seen: Seen = new_observation(_TAP_WORDS if layer_taps else 1)
+        self._words = self.seen.words
+        if wanted.noting is not None:
+            if layer_taps:
+                raise ValueError("a run on identities or marks has no words of layers")
+            self.seen = wanted.noting.seen
         self._watch = self.seen.watch[0]
-        self._words = self.seen.words if isinstance(self.seen, Observation) else _NO_WORDS
         self._records: list[NDArray[np.void]] = []
         self._watch["tap_begin"], self._watch["tap_end"] = self._tap_range()
         self._set_stop(wanted.until)
@@ -150,9 +123,8 @@ class Observer:
     def make_room(self) -> None:
         """Take out what has been tapped, and noted: there is no room for more."""
         self.take()
-        for each in (self.wanted.noting, self.wanted.marking):
-            if each is not None:
-                each.take()
+        if self.wanted.noting is not None:
+            self.wanted.noting.take()
 
     def collect(self, tiles: Records[state.Tile]) -> list[TappedBytes]:
         """What the taps ask for, after the run."""

@@ -12,7 +12,8 @@ from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.machine.examine import Memory, StopPoint, Tap
 from darwinn_sim.machine.observer import Observer, Wanted
-from darwinn_sim.units import identities, scalar_core
+from darwinn_sim.units import scalar_core
+from darwinn_sim.units.observation import new_notebook
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ def test_layers_that_are_there() -> None:
 
 
 def test_no_words_are_tapped_where_none_are_computed() -> None:
-    noting: Any = SimpleNamespace(notes=identities.no_notes())
+    noting: Any = SimpleNamespace(seen=new_notebook())
     observer(Wanted(noting=noting))
     with pytest.raises(ValueError, match="a run on identities or marks has no words of layers"):
         observer(Wanted(taps=[Tap(layer=0)], noting=noting))
