@@ -31,15 +31,15 @@ from darwinn_sim.host.output_check import (
 from darwinn_sim.isa import grading
 from darwinn_sim.isa.builder import frame
 from darwinn_sim.isa.grading import Assumption
-from darwinn_sim.kernel import order, state, unwritten
+from darwinn_sim.kernel import state, unwritten
 from darwinn_sim.machine import completion, schedule
+from darwinn_sim.machine.builds import Build
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.completion import Completion
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.hazards import CheckedPrograms, Hazard, Hazards
 from darwinn_sim.machine.lowering import LoweredProgram, lower, require_grid
-from darwinn_sim.machine.observer import Marking, Noting, Progress, Wanted
-from darwinn_sim.units.observation import new_observation
+from darwinn_sim.machine.observer import Noting, Progress, Wanted
 
 _WORK_OF_A_TURN = 1 << 24
 """The driver does nothing while the chip computes, but for reports of progress and looks at the
@@ -76,12 +76,13 @@ class RunResult:
 def compile_kernels(*, hazards: bool = False) -> None:
     """Compile what runs call, or load it from the cache, so that no run that is timed has to.
 
-    ``hazards``: the variant that looks for them.
+    ``hazards``: the build that looks for them.
     """
-    core = order.new_core() if hazards else state.new_core()
+    build = Build.of(hazards=hazards, numbered=False)
+    core = build.new_core()
     core["halted"] = 1
     nothing = lower([frame(b"")])
-    schedule.run(core[0], state.new_tiles(), nothing.tables, new_observation())
+    schedule.run(core[0], state.new_tiles(), nothing.tables, build.new_seen())
 
 
 class AnyInput(NamedTuple):
@@ -315,7 +316,7 @@ class Accelerator:
         *,
         until: StopPoint | None = None,
         taps: Sequence[Tap] = (),
-        marking: Marking | None = None,
+        noting: Noting | None = None,
         program: LoweredProgram | None = None,
         progress: Progress | None = None,
         as_far_as_it_goes: bool = False,
@@ -331,7 +332,7 @@ class Accelerator:
             inputs: bytes of each input layer in device order.
             until: stop here instead of at the end.
             taps: what to copy out of the chip.
-            marking: takes what is noted of a run on marks (``units.marks``).
+            noting: takes what is noted of a run on marks (``units.marks``).
             program: executed in place of the executable's own, which it is made from.
             progress: called now and then.
             as_far_as_it_goes: a program that waits for a further chunk stops there; otherwise that
@@ -345,10 +346,10 @@ class Accelerator:
             SimulationError: a fault of memory, page table, descriptor or program.
         """
         self.runs += 1
-        wanted = Wanted(until, taps, progress, marking=marking)
+        wanted = Wanted(until, taps, progress, noting)
         self._check(program or self.load(executable), number)
         run = self.engine.run_of(self.chip, program or self.load(executable), wanted)
-        if marking is not None:
+        if noting is not None:
             # Shadows are a part of marks, and go through the memory of the host too.
             self._memory.follow()
         request = self._driver.prepare(executable, inputs)
@@ -413,7 +414,7 @@ class Accelerator:
             raise IncompleteProgram(len(program.chunks))
         stopped |= incomplete
         unknown = None
-        known = known_outputs(request) if run.observer.wanted.marking is not None else {}
+        known = known_outputs(request) if run.observer.wanted.noting is not None else {}
         if not stopped and self._driver.poll():
             unknown = unknown_output(request)
         if unknown is not None and not self.strict and self.any_input is None:

@@ -18,7 +18,7 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import diagnosis, schedule
 from darwinn_sim.machine.lowering import lower
 from darwinn_sim.units import scalar_core
-from darwinn_sim.units.observation import Observation, new_observation
+from darwinn_sim.units.observation import Seen, new_observation
 from slow_model.memory import Core, Tile
 from slow_model.sync import Watchers
 
@@ -61,7 +61,7 @@ class Bench:
         self.descriptors: list[tuple[int, ...]] = []
         self.fences = 0
 
-    def run(self, seen: Observation | None = None) -> int:
+    def run(self, seen: Seen | None = None) -> int:
         """Run until the chip can go no further; return the reason of ``scalar_core``."""
         self.core["work_limit"] = self.core["work"] + _STEPS
         # A test may have changed flags.

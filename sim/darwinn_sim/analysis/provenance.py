@@ -42,6 +42,7 @@ from darwinn_sim.units.marks import (
     Sweeps,
     new_marks,
 )
+from darwinn_sim.units.observation import new_notebook
 from darwinn_sim.units.sweeps import sweeps
 from darwinn_sim.units.tables import Tables
 
@@ -212,13 +213,14 @@ _MADE = attrgetter("first", "last")
 
 
 class _Marker:
-    """Marks of layers, and what is noted in the run (``observer.Marking``)."""
+    """Marks of layers, and what is noted in the run (``observer.Noting``)."""
 
     def __init__(self, tables: Tables, found: Sweeps, by_mark: Mapping[int, ComputedLayer]) -> None:
         mark = np.zeros(len(tables.tensor), np.uint16)
         for number, layer in by_mark.items():
             mark[tables.row[list(layer.instructions)]] = number
         self.marks = new_marks(mark, found)
+        self.seen = new_notebook(marked=self.marks)
         self._parts: list[Places] = []
 
     def take(self) -> None:
@@ -274,7 +276,7 @@ class _MarkedRun:
         result = accelerator.run(
             _with_places(inference, _STREAMED),
             inputs,
-            marking=self._marker,
+            noting=self._marker,
             program=_without_constants(self._program),
             as_far_as_it_goes=True,
         )

@@ -44,9 +44,10 @@ from darwinn_sim.host.register_space import RegisterSpace, silent
 from darwinn_sim.host.run_controls import scalar_core_runs
 from darwinn_sim.host.usb import HostSide, UsbInterface
 from darwinn_sim.isa.codec import DecodeError
-from darwinn_sim.kernel import numbering, order, state
+from darwinn_sim.kernel import state
 from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import diagnosis
+from darwinn_sim.machine.builds import Build
 from darwinn_sim.machine.completeness import awaits_chunk
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.machine.observer import Wanted
@@ -149,7 +150,7 @@ class Chip:
     def _power_up(self) -> None:
         self._pace.clear()
         self.tiles = state.new_tiles()
-        self.core_array = self._new_core()
+        self.core_array = Build.of(hazards=self.hazards, numbered=self.numbered).new_core()
         self.core = self.core_array[0]
         # Without tiles, what they would have written is missing everywhere.
         self.core["strict"] = self._strict and not self.dma_only
@@ -162,11 +163,6 @@ class Chip:
         """The program that runs, or ran last."""
         self._fetched: list[bytes] = []
         self._expected: ProgramRun | None = None
-
-    def _new_core(self) -> Records[state.Core]:
-        if self.numbered:
-            return numbering.new_core()
-        return order.new_core() if self.hazards else state.new_core()
 
     # The host's side.
 

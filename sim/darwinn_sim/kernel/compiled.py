@@ -12,7 +12,8 @@ import hashlib
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from types import UnionType
+from typing import Any, ParamSpec, TypeVar, cast, get_args
 
 import numba
 import platformdirs
@@ -113,9 +114,12 @@ def _inner(
 
 
 def _is_tuple(annotation: str, function: Callable[..., Any]) -> bool:
-    """A parameter of that type, as the source of ``function`` writes it, is a tuple."""
+    """A parameter of that type, as the source of ``function`` writes it, is a tuple, or one of
+    several.
+    """
     found = function.__globals__.get(annotation)
-    return isinstance(found, type) and issubclass(found, tuple)
+    each = get_args(found) if isinstance(found, UnionType) else (found,)
+    return all(isinstance(one, type) and issubclass(one, tuple) for one in each)
 
 
 class _Inner:

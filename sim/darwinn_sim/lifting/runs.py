@@ -18,8 +18,7 @@ from darwinn_sim.lifting.walk import STALE, NotLifted, Walked, require_short
 from darwinn_sim.units.identities import BLOCK, Execution
 from darwinn_sim.units.output_stage import OUTPUT_16BIT
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
-from darwinn_sim.units.tensor_records import Parameters
-from darwinn_sim.units.tensor_unit import KEEP_SUMS
+from darwinn_sim.units.tensor_records import KEEP_SUMS, Parameters
 
 Numbers = NDArray[np.int64]
 

@@ -27,6 +27,7 @@ from darwinn_sim.lifting.tape import CONSTANTS, OPERAND_BYTES, Tape
 from darwinn_sim.machine.lowering import LoweredProgram
 from darwinn_sim.units import identities
 from darwinn_sim.units.identities import Execution, Operation
+from darwinn_sim.units.observation import new_notebook
 
 STALE = CONSTANTS
 """The number of bytes that say nothing."""
@@ -93,6 +94,7 @@ class _Recorder:
 
     def __init__(self, notes: identities.Notes) -> None:
         self.notes = notes
+        self.seen = new_notebook(notes)
         self._parts: list[_Notes] = []
         self._distinct: list[NDArray[np.uint32]] = []
         self._operands = self._rows = self._earlier = 0

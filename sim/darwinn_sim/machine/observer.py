@@ -14,26 +14,15 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.machine import layers
 from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 from darwinn_sim.machine.lowering import LoweredProgram
-from darwinn_sim.units.identities import Notes
-from darwinn_sim.units.marks import Marks
-from darwinn_sim.units.observation import new_observation
+from darwinn_sim.units.observation import Notebook, Seen, new_observation
 
 _TAP_WORDS = 1 << 20
 
 
 class Noting(Protocol):
-    """Takes what a run on identities notes (``units.identities``)."""
+    """Takes what a run on identities (``units.identities``) or on marks (``units.marks``) notes."""
 
-    notes: Notes
-
-    def take(self) -> None:
-        """Take out what has been noted, so that there is room for more."""
-
-
-class Marking(Protocol):
-    """Takes what a run on marks notes (``units.marks``)."""
-
-    marks: Marks
+    seen: Notebook
 
     def take(self) -> None:
         """Take out what has been noted, so that there is room for more."""
@@ -48,32 +37,33 @@ class Wanted:
     """What is to be seen of a run.
 
     It stops at ``until``. ``taps`` copy out. ``progress`` is called now and then. With ``noting``
-    the run is one on identities, with ``marking`` one on marks.
+    the run is one on identities or on marks.
     """
 
     until: StopPoint | None = None
     taps: Sequence[Tap] = ()
     progress: Progress | None = None
     noting: Noting | None = None
-    marking: Marking | None = None
 
 
 class Observer:
     """Sees what is wanted of one run: tells the kernels, by ``seen``, what to watch for.
 
     Raises:
-        ValueError: the program has no such layer, chunk or instruction.
+        ValueError: the program has no such layer, chunk or instruction, or words are to be tapped
+            of a run on identities or marks, which computes none.
     """
 
     def __init__(self, core: state.Core, program: LoweredProgram, wanted: Wanted) -> None:
         self.core, self.program, self.wanted = core, program, wanted
         layer_taps = any(tap.layer >= 0 for tap in wanted.taps)
         self.layers = layers.find(program.chunks) if layer_taps or wanted.until else ()
-        self.seen = new_observation(
-            _TAP_WORDS if layer_taps else 1,
-            None if wanted.noting is None else wanted.noting.notes,
-            None if wanted.marking is None else wanted.marking.marks,
-        )
+        self.seen: Seen = new_observation(_TAP_WORDS if layer_taps else 1)
+        self._words = self.seen.words
+        if wanted.noting is not None:
+            if layer_taps:
+                raise ValueError("a run on identities or marks has no words of layers")
+            self.seen = wanted.noting.seen
         self._watch = self.seen.watch[0]
         self._records: list[NDArray[np.void]] = []
         self._watch["tap_begin"], self._watch["tap_end"] = self._tap_range()
@@ -126,16 +116,15 @@ class Observer:
         """Take the tapped words out, so that there is room for more; True if there were any."""
         count = int(self._watch["tapped"])
         if count:
-            self._records.append(self.seen.words[:count].copy())
+            self._records.append(self._words[:count].copy())
             self._watch["tapped"] = 0
         return count > 0
 
     def make_room(self) -> None:
         """Take out what has been tapped, and noted: there is no room for more."""
         self.take()
-        for each in (self.wanted.noting, self.wanted.marking):
-            if each is not None:
-                each.take()
+        if self.wanted.noting is not None:
+            self.wanted.noting.take()
 
     def collect(self, tiles: Records[state.Tile]) -> list[TappedBytes]:
         """What the taps ask for, after the run."""
@@ -164,7 +153,7 @@ class Observer:
         tiles: Records[state.Tile],
     ) -> NDArray[np.void] | NDArray[np.uint8]:
         if tap.layer >= 0:
-            return words.get(tap.layer, self.seen.words[:0])
+            return words.get(tap.layer, self._words[:0])
         source = self.core["memory"] if tap.memory == "scalar" else tiles[tap.tile][str(tap.memory)]
         octets: NDArray[np.uint8] = source.view(np.uint8)[tap.start : tap.end].copy()
         return octets

@@ -20,7 +20,7 @@ from darwinn_sim.kernel.compiled import compiled, entry, inner
 from darwinn_sim.kernel.structure import Numbers, Record, Records
 from darwinn_sim.machine import schedule
 from darwinn_sim.units import observation, scalar_core
-from darwinn_sim.units.observation import Observation
+from darwinn_sim.units.observation import Seen
 from darwinn_sim.units.tables import Tables
 
 _DISPATCH = chip.TILE_UNITS
@@ -126,7 +126,7 @@ def run(
     core: state.Core,
     tiles: Records[state.Tile],
     tables: Tables,
-    seen: Observation,
+    seen: Seen,
     order: Order,
 ) -> int:
     """Run until the chip needs the host or can go no further; a reason of ``scalar_core``."""
@@ -145,7 +145,7 @@ def run(
         if reason not in schedule.SETTLES and reason != scalar_core.SPENT:
             return reason
         if not moved and all_go:
-            if observation.tap_is_full(seen):
+            if observation.is_full(seen):
                 return scalar_core.TAP_FULL
             if not _send_one_row(core, tiles, tables, order):
                 return scalar_core.FAULT if core.fault else reason
@@ -158,7 +158,7 @@ def _advance_one(
     core: state.Core,
     tiles: Records[state.Tile],
     tables: Tables,
-    seen: Observation,
+    seen: Seen,
     order: Order,
     all_go: bool,
 ) -> tuple[bool, int]:
@@ -199,7 +199,7 @@ def _advance_tile(
     tiles: Records[state.Tile],
     number: int,
     tables: Tables,
-    seen: Observation,
+    seen: Seen,
     order: Order,
     all_go: bool,
 ) -> bool:

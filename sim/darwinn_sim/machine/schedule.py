@@ -27,7 +27,7 @@ from darwinn_sim.units import (
     tile_fence,
     wide_to_narrow,
 )
-from darwinn_sim.units.observation import Observation
+from darwinn_sim.units.observation import Seen
 from darwinn_sim.units.tables import Tables
 
 # The scalar core stands still, but the rest of the chip may go on.
@@ -37,7 +37,7 @@ _TILE_FENCE = BY_NAME["TileFence"].opcode
 
 
 @entry
-def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Observation) -> int:
+def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Seen) -> int:
     """Run until the chip needs the host or can go no further; a reason of ``scalar_core``."""
     while True:
         if observation.has_stopped(seen):
@@ -53,7 +53,7 @@ def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Obse
             return scalar_core.STOPPED
         if core.work >= core.work_limit:
             return scalar_core.SPENT
-        if observation.tap_is_full(seen):
+        if observation.is_full(seen):
             # A tensor unit may stand still for lack of room: no row may pass it meanwhile.
             return scalar_core.TAP_FULL
         if not moved:
@@ -65,9 +65,7 @@ def run(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Obse
 
 
 @inner
-def run_core(
-    core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Observation
-) -> int:
+def run_core(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Seen) -> int:
     """Run the scalar core until something stops it, or what it hands over cannot be taken."""
     while True:
         reason = scalar_core.run(core, tables, seen.watch[0].stop_pc)
@@ -75,8 +73,7 @@ def run_core(
             if not _take(core, tiles, tables):
                 return scalar_core.BLOCKED
             reason = scalar_core.pass_on(core, tables)
-        if core.computed:
-            scalar_notes.take(core, seen.notes)
+        scalar_notes.take(seen, core)
         if reason != scalar_core.NEXT:
             return reason
 
@@ -136,9 +133,7 @@ def _queue(core: state.Core, handed: state.Handed) -> bool:
 
 
 @inner
-def _settle(
-    core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Observation
-) -> bool:
+def _settle(core: state.Core, tiles: Records[state.Tile], tables: Tables, seen: Seen) -> bool:
     """Run everything but the ring until nothing moves; True if anything has moved."""
     moved_at_all = False
     moved = True
@@ -251,7 +246,7 @@ def _advance_tile(
     tiles: Records[state.Tile],
     number: int,
     tables: Tables,
-    seen: Observation,
+    seen: Seen,
 ) -> bool:
     """Run the units of one tile until none of them can go on; True if anything has moved."""
     tile = tiles[number]
@@ -319,7 +314,7 @@ def advance_unit(
     number: int,
     which: int,
     tables: Tables,
-    seen: Observation,
+    seen: Seen,
 ) -> bool:
     """Let a unit of a tile go on, with its next instruction if it is idle; True if it moved."""
     tile = tiles[number]
@@ -378,7 +373,7 @@ def _execute(
     unit: state.Unit,
     which: int,
     tables: Tables,
-    seen: Observation,
+    seen: Seen,
 ) -> bool:
     tile = tiles[number]
     row = tables.row[unit.current]

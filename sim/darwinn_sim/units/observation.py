@@ -1,4 +1,8 @@
-"""What is observed of a run, beside the state of the chip: stop points, taps, what is read."""
+"""What sees a run, beside the state of the chip: it stops the run, and takes words or notes out.
+
+Its type decides what the units do: they compute, and their words may be tapped (``Observation``),
+or they note what they read (``Notebook``). For each type the kernels are compiled once.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,13 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.kernel import state
 from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.hooks import either
 from darwinn_sim.kernel.structure import Int32, Record, Records
 from darwinn_sim.units import identities, marks, scalar_core
 from darwinn_sim.units.identities import Notes
 from darwinn_sim.units.marks import Marks
+from darwinn_sim.units.output_stage import OUTPUT_16BIT
+from darwinn_sim.units.tensor_records import Parameters
 
 _NEVER = -1
 
@@ -47,39 +54,52 @@ class TappedWord(Record):
 
 
 class Observation(NamedTuple):
-    """What observers want of a run and get: one ``watch``, and room for ``words`` that are tapped.
-
-    ``notes`` are those of a run on identities, ``marks`` of one on marks.
-    """
+    """Of a run on data: one ``watch``, and room for ``words`` that are tapped."""
 
     watch: Records[Watch]
     words: Records[TappedWord]
+
+
+class Notebook(NamedTuple):
+    """Of a run on identities, which has ``notes``, or on marks: one ``watch``, which taps nothing.
+
+    Both are of one type: there are few such runs, and another one would be compiled for minutes.
+    """
+
+    watch: Records[Watch]
     notes: Notes
     marks: Marks
 
 
-def new_observation(
-    words: int = 1, notes: Notes | None = None, marked: Marks | None = None
-) -> Observation:
-    """Nothing is watched for; there is room for as many tapped words. With ``notes`` the run is one
-    on identities, with ``marked`` one on marks.
+Seen = Observation | Notebook
+
+
+def new_observation(words: int = 1) -> Observation:
+    """Nothing is watched for; there is room for as many tapped words."""
+    return Observation(_new_watch(), TappedWord.zeros(words))
+
+
+def new_notebook(notes: Notes | None = None, marked: Marks | None = None) -> Notebook:
+    """Nothing is watched for; with ``notes`` the run is one on identities, with ``marked`` one on
+    marks.
     """
+    return Notebook(_new_watch(), notes or identities.no_notes(), marked or marks.no_marks())
+
+
+def _new_watch() -> Records[Watch]:
     watch = Watch.zeros(1)
     watch["stop_pc"], watch["left"] = scalar_core.NOWHERE, _NEVER
-    return Observation(
-        *(watch, TappedWord.zeros(words), notes or identities.no_notes()),
-        marked or marks.no_marks(),
-    )
+    return watch
 
 
 @inner
-def has_stopped(seen: Observation) -> bool:
+def has_stopped(seen: Seen) -> bool:
     """What the run was to stop for has come about."""
     return seen.watch[0].left == 0
 
 
 @inner
-def count_execution(core: state.Core, instruction: int, seen: Observation) -> None:
+def count_execution(core: state.Core, instruction: int, seen: Seen) -> None:
     """An execution of an instruction is over; stop if it was the last that is awaited."""
     watch = seen.watch[0]
     if watch.left > 0 and watch.first <= instruction <= watch.last:
@@ -89,34 +109,43 @@ def count_execution(core: state.Core, instruction: int, seen: Observation) -> No
 
 
 @inner
-def is_tapped(seen: Observation, instruction: int) -> bool:
-    """What an instruction writes is tapped."""
-    return seen.watch[0].tap_begin <= instruction < seen.watch[0].tap_end
-
-
-@inner
-def is_noting(seen: Observation) -> bool:
-    """What tensor units read is noted, and nothing computed."""
-    return identities.is_on(seen.notes) or marks.is_on(seen.marks)
-
-
-@inner
-def tap_is_full(seen: Observation) -> bool:
-    """Words are tapped, and those of one more run of sums may not fit; or notes of a segment."""
+def _are_taps_full(seen: Observation) -> bool:
+    """Words are tapped, and those of one more run of sums may not fit."""
     watch = seen.watch[0]
-    taps = watch.tap_begin < watch.tap_end and watch.tapped + chip.LANES > len(seen.words)
-    return taps or identities.is_full(seen.notes) or marks.is_full(seen.marks)
+    return bool(watch.tap_begin < watch.tap_end and watch.tapped + chip.LANES > len(seen.words))
+
+
+@inner
+def _are_notes_full(seen: Notebook) -> bool:
+    """Notes of one more segment, or sweep, may not fit."""
+    return identities.is_full(seen.notes) or marks.is_full(seen.marks)
+
+
+is_full = either("notes", _are_notes_full, _are_taps_full)
+"""``is_full(seen)``: a tensor unit has to wait until there is room for more."""
 
 
 @inner
 def tap(
-    seen: Observation, tile: state.Tile, instruction: int, address: int, word: np.uint32, count: int
+    seen: Observation,
+    tile: state.Tile,
+    unit: state.Unit,
+    parameters: Parameters,
+    lanes: int,
+    number: int,
+    address: int,
 ) -> None:
-    """Copy out a word that an instruction writes; ``count`` of its bytes are results."""
-    entry = seen.words[seen.watch[0].tapped]
-    entry.instruction = instruction
+    """Copy out a word that a tensor instruction has written, if it is tapped: the results of so
+    many lanes, number ``number`` of these, to a byte address.
+    """
+    watch = seen.watch[0]
+    if not watch.tap_begin <= unit.current < watch.tap_end:
+        return
+    size = 2 if parameters.function & OUTPUT_16BIT else 1
+    entry = seen.words[watch.tapped]
+    entry.instruction = unit.current
     entry.tile = tile.number
     entry.address = address
-    entry.word = word
-    entry.count = count
-    seen.watch[0].tapped += 1
+    entry.word = unit.row.data[number]
+    entry.count = min(chip.WORD_BYTES, lanes * size - chip.WORD_BYTES * number)
+    watch.tapped += 1

@@ -17,6 +17,9 @@ from darwinn_sim.units.tensor_shadow import mark
 TABLE, RANGE_REDUCTION, OUTPUT_16BIT = (1 << bit for bit in OutputFunction)
 """Bits of the field ``function``."""
 
+OUTPUT_WORK = 16
+"""Work that the results of all lanes count for, and their non-linear function again."""
+
 _LEAST_SUM, _GREATEST_SUM = -(1 << 31), (1 << 31) - 1
 
 

@@ -6,17 +6,22 @@ import numpy as np
 
 from darwinn_sim.isa.codes import AluOperation
 from darwinn_sim.kernel import state
-from darwinn_sim.kernel.compiled import compiled, inner
+from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.hooks import either
 from darwinn_sim.units import identities, scalar_alu
 from darwinn_sim.units.identities import Notes
+from darwinn_sim.units.observation import Notebook
 
 
-@compiled
-def take(core: state.Core, notes: Notes) -> None:
-    """Note what the last bundle has computed from data."""
+@inner
+def _take(seen: Notebook, core: state.Core) -> None:
     for k in range(core.computed):
-        _note(core, core.results[k], notes)
+        _note(core, core.results[k], seen.notes)
     core.computed = 0
+
+
+take = either("notes", _take, None)
+"""``take(seen, core)``: note what the last bundle has computed from data."""
 
 
 @inner

@@ -25,8 +25,7 @@ from darwinn_sim.units.output_stage import OUTPUT_16BIT, result_words
 from darwinn_sim.units.tables import Tables
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC
 from darwinn_sim.units.tensor_plan import TensorPlan
-from darwinn_sim.units.tensor_records import Parameters, Place, Segment
-from darwinn_sim.units.tensor_unit import KEEP_SUMS
+from darwinn_sim.units.tensor_records import KEEP_SUMS, Parameters, Place, Segment
 
 _ROOM = 1 << 14
 _OF_AN_ITERATION = chip.LANES // chip.WORD_BYTES + 2

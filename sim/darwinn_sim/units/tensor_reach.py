@@ -13,8 +13,7 @@ from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.output_stage import result_words
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, values_of, works
 from darwinn_sim.units.tensor_plan import TensorPlan
-from darwinn_sim.units.tensor_records import Parameters, Place, Segment
-from darwinn_sim.units.tensor_unit import KEEP_SUMS
+from darwinn_sim.units.tensor_records import KEEP_SUMS, Parameters, Place, Segment
 
 _GRANULES = 4 * chip.WIDE_ROWS
 _MOST_PLANES = 8

@@ -5,6 +5,9 @@ from __future__ import annotations
 from darwinn_sim.kernel import instructions, traversal
 from darwinn_sim.kernel.structure import Int16, Int32, Record, Uint8
 
+KEEP_SUMS = 2
+"""Bit of ``partial_sum_read``: sums stay in the accumulator, and none goes to wide memory."""
+
 
 class Parameters(instructions.Tensor):
     """A tensor instruction. ``main``: the main loops as a traversal; ``working``: the products that

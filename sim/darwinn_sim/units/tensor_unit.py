@@ -11,26 +11,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag, TileUnit
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.kernel import clocks, holds, order, state, sync, traversal
 from darwinn_sim.kernel.compiled import copy, inner, part
+from darwinn_sim.kernel.hooks import either
 from darwinn_sim.kernel.instructions import CoefficientTable
 from darwinn_sim.units import (
-    identities,
-    marks,
     memories,
     numbered_sums,
     observation,
+    tensor_notes,
     tensor_products,
 )
 from darwinn_sim.units.any_function import any_results, is_exact
-from darwinn_sim.units.marks import Marks, Sweep
 from darwinn_sim.units.memories import NARROW_MASK
-from darwinn_sim.units.observation import Observation
+from darwinn_sim.units.observation import Observation, Seen
 from darwinn_sim.units.output_stage import (
     OUTPUT_16BIT,
+    OUTPUT_WORK,
     TABLE,
     clip,
     function,
@@ -51,19 +50,13 @@ from darwinn_sim.units.tensor_cells import (
 )
 from darwinn_sim.units.tensor_order import reads_operands, writes_result
 from darwinn_sim.units.tensor_plan import TensorPlan
-from darwinn_sim.units.tensor_records import Parameters, Place, Segment
+from darwinn_sim.units.tensor_records import KEEP_SUMS, Parameters, Place, Segment
 from darwinn_sim.units.tensor_shadow import check_operands, mark
-
-KEEP_SUMS = 2
-"""Bit of ``partial_sum_read``: sums stay in the accumulator, and none goes to wide memory."""
 
 FUNCTION_TABLE = BY_NAME["CoefficientTable"].opcode
 """The instruction that computes nothing: it loads a table into the output stage."""
 
 _MULTIPLIERS = 4
-
-_OUTPUT_WORK = 16
-"""Work that the results of all lanes count for, and their non-linear function again."""
 
 
 def derive(records: NDArray[np.void]) -> None:
@@ -165,20 +158,17 @@ def advance(
     parameters: Parameters,
     plan: TensorPlan,
     row: int,
-    seen: Observation,
+    seen: Seen,
 ) -> bool:
     """Run segments until a watcher blocks or the instruction ends; True if any has run.
 
     ``row`` is the instruction's row in the plan.
     """
     place = plan.place[row]
-    tapped = observation.is_tapped(seen, unit.current)
-    noting = observation.is_noting(seen)
     thread = clocks.unit(tile.number, TileUnit.TENSOR)
     moved = False
-    marked = marks.is_on(seen.marks)
     while not has_ended(unit, place):
-        if (tapped or noting) and observation.tap_is_full(seen):
+        if observation.is_full(seen):
             return moved
         segment = plan.segment[place.segment + unit.position]
         obstacle = obstacle_of(unit, parameters, segment, tile.flags)
@@ -195,19 +185,12 @@ def advance(
             segment.waits,
             -1,
         )
-        if marked:
-            sweep = seen.marks.sweeps[seen.marks.at[place.segment + unit.position]]
-            _sweep(core, tile, unit, parameters, sweep, plan, row, seen.marks)
-        else:
-            _run_segment(core, tile, unit, parameters, segment, plan, row, seen, noting)
-            if unit.late:
-                _land(core, tile, unit, parameters, plan, place, seen, tapped)
-        if segment.outputs and (not marked or sweep.alone):
-            _output(core, tile, unit, parameters, segment, plan, row, seen, tapped, noting)
-        parameter_reads, sum_writes = step(unit, segment)
-        if marked:
-            unit.position += sweep.segments - 1
-            parameter_reads, sum_writes = sweep.parameter_reads, sweep.sum_writes
+        has_results = _take(seen, core, tile, unit, parameters, segment, plan, row)
+        if unit.late:
+            _land(core, tile, unit, parameters, plan, place, seen)
+        if has_results:
+            _output(core, tile, unit, parameters, segment, plan, row, seen)
+        parameter_reads, sum_writes = _step(seen, unit, segment, plan, row)
         order.counts(
             core, thread, clocks.tile_flag(tile.number, TileFlag.PARAMETER_READ), parameter_reads
         )
@@ -228,6 +211,7 @@ def advance(
 
 @inner
 def _run_segment(
+    seen: Observation,
     core: state.Core,
     tile: state.Tile,
     unit: state.Unit,
@@ -235,15 +219,10 @@ def _run_segment(
     segment: Segment,
     plan: TensorPlan,
     row: int,
-    seen: Observation,
-    noting: bool,
-) -> None:
-    """The iterations of one segment."""
+) -> bool:
+    """The iterations of one segment; True if it has results, which are left to do."""
     core.iterations += segment.count
     core.work += segment.count
-    if noting:
-        _note_segment(core, tile, unit, parameters, segment, plan, row, seen)
-        return
     begin = plan.place[row].iteration + segment.first
     operands = plan.operand[begin : begin + segment.count]
     granules = plan.granule[begin : begin + segment.count]
@@ -262,55 +241,41 @@ def _run_segment(
     if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
         store_sum(core, tile, unit, parameters, segment)
         numbered_sums.stores(core, tile, parameters, segment)
+    return bool(segment.outputs)
 
 
 @inner
-def _note_segment(
-    core: state.Core,
-    tile: state.Tile,
-    unit: state.Unit,
-    parameters: Parameters,
-    segment: Segment,
-    plan: TensorPlan,
-    row: int,
+def _run_step(
+    seen: Observation, unit: state.Unit, segment: Segment, plan: TensorPlan, row: int
+) -> tuple[int, int]:
+    return step(unit, segment)
+
+
+@inner
+def _may_be_late(seen: Observation) -> bool:
+    return True
+
+
+@inner
+def _give_results(
     seen: Observation,
-) -> None:
-    """Note what is read, in place of computing with it."""
-    begin = plan.place[row].iteration + segment.first
-    operands = plan.operand[begin : begin + segment.count]
-    granules = plan.granule[begin : begin + segment.count]
-    identities.note(core, tile, unit, parameters, segment, operands, granules, seen.notes)
-    if segment.ends and not parameters.partial_sum_read & KEEP_SUMS:
-        identities.store_sums(core, tile, unit, parameters, segment, seen.notes)
-
-
-@inner
-def _sweep(
     core: state.Core,
     tile: state.Tile,
     unit: state.Unit,
     parameters: Parameters,
-    sweep: Sweep,
-    plan: TensorPlan,
     row: int,
-    marked: Marks,
+    lanes: int,
 ) -> None:
-    """Several segments of a run on marks; results of one that is alone are left to do."""
-    core.iterations += sweep.iterations
-    core.work += sweep.iterations
-    place = plan.place[row]
-    operands = plan.operand[place.iteration : place.iteration + place.iterations]
-    marks.note(core, tile, unit, parameters, sweep, row, operands, marked)
-    first = place.segment + unit.position
-    for number in range(first, first + sweep.segments if sweep.stores else first):
-        segment = plan.segment[number]
-        if segment.ends:
-            marks.store_nothing(core, tile, parameters, segment)
-    if not sweep.alone:
-        core.work += sweep.outputs * _OUTPUT_WORK
-        marks.write_results(tile, row, sweep, marked)
-        unit.words += sweep.words
-        holds.grow(tile, TileFlag.ACTIVATION_WRITE, sweep.grown)
+    _compute_results(core, tile, unit, parameters, lanes)
+    numbered_sums.gives_results(core, tile, unit, parameters, lanes)
+
+
+# What a run on data does, and one on identities or marks in its place.
+_take = either("notes", tensor_notes.take, _run_segment)
+_step = either("notes", tensor_notes.step, _run_step)
+_results = either("notes", tensor_notes.give_results, _give_results)
+_late = either("notes", tensor_notes.may_be_late, _may_be_late)
+_tap = either("words", observation.tap, None)
 
 
 @part
@@ -344,35 +309,26 @@ def _output(
     segment: Segment,
     plan: TensorPlan,
     row: int,
-    seen: Observation,
-    tapped: bool,
-    noting: bool,
+    seen: Seen,
 ) -> None:
     """Write the results of the run to narrow memory, four bytes an access."""
     lanes = segment.lanes
     place = plan.place[row]
-    core.work += _OUTPUT_WORK
+    core.work += OUTPUT_WORK
     if parameters.function & TABLE:
-        core.work += _OUTPUT_WORK
-    if noting and marks.is_on(seen.marks):
-        marks.give_results(unit, parameters, row, lanes, seen.marks)
-    elif noting:
-        identities.give_results(unit, parameters, lanes, seen.notes)
-    else:
-        _compute_results(core, tile, unit, parameters, lanes)
-        numbered_sums.gives_results(core, tile, unit, parameters, lanes)
+        core.work += OUTPUT_WORK
+    _results(seen, core, tile, unit, parameters, row, lanes)
     size = 2 if parameters.function & OUTPUT_16BIT else 1
     pack_results(unit, lanes, size)
     words = result_words(parameters, segment)
-    # Marks are noted once for several segments, whose results are written at the end of them.
-    if segment.late and not marks.is_on(seen.marks):
+    if segment.late and _late(seen):
         unit.late = words
         words -= 1
     for number in range(words):
         if lacks_place(unit, place):
             state.fail(core, state.FAULT_RESULT_COUNT, parameters.pc, tile.number, unit.words)
             return
-        if not _write(core, tile, unit, parameters, lanes, plan, place, number, seen, tapped):
+        if not _write(core, tile, unit, parameters, lanes, plan, place, number, seen):
             return
 
 
@@ -384,13 +340,12 @@ def _land(
     parameters: Parameters,
     plan: TensorPlan,
     place: Place,
-    seen: Observation,
-    tapped: bool,
+    seen: Seen,
 ) -> None:
     """The late word of the segment before goes to its place."""
     number, unit.late = unit.late - 1, 0
     lanes = plan.segment[place.segment + unit.position - 1].lanes
-    _write(core, tile, unit, parameters, lanes, plan, place, number, seen, tapped)
+    _write(core, tile, unit, parameters, lanes, plan, place, number, seen)
 
 
 @inner
@@ -403,8 +358,7 @@ def _write(
     plan: TensorPlan,
     place: Place,
     number: int,
-    seen: Observation,
-    tapped: bool,
+    seen: Seen,
 ) -> bool:
     """Write a word of the results of some lanes to narrow memory; False if it has no such place."""
     word = unit.row.data[number]
@@ -424,10 +378,7 @@ def _write(
         grown,
     )
     holds.grow(tile, TileFlag.ACTIVATION_WRITE, grown)
-    if tapped:
-        size = 2 if parameters.function & OUTPUT_16BIT else 1
-        count = min(chip.WORD_BYTES, lanes * size - chip.WORD_BYTES * number)
-        observation.tap(seen, tile, unit.current, address, word, count)
+    _tap(seen, tile, unit, parameters, lanes, number, address)
     return True
 
 

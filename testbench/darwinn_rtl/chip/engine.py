@@ -51,7 +51,7 @@ class RtlRun(ProgramRun):
         *,
         recognised: bool = False,
     ) -> None:
-        if wanted.until or wanted.taps or wanted.marking:
+        if wanted.until or wanted.taps or wanted.noting:
             raise Unavailable("the RTL engine has neither stop points nor taps")
         super().__init__(device, program, wanted, recognised=recognised)
         self._host = host

@@ -59,26 +59,25 @@ def test_taps_watch_from_the_first_to_the_last_layer_that_is_wanted() -> None:
             Observer._layer(made, known)
 
 
-def test_all_who_note_make_room() -> None:
+def test_who_notes_makes_room() -> None:
     """And words that are tapped are taken out only if there are any."""
     took: list[str] = []
     watch, words = {"tapped": 0}, np.arange(5)
     made: Any = SimpleNamespace(
         _watch=watch,
         _records=[],
-        seen=SimpleNamespace(words=words),
+        _words=words,
         wanted=SimpleNamespace(
             noting=SimpleNamespace(take=lambda: took.append("noting")),
-            marking=SimpleNamespace(take=lambda: took.append("marking")),
         ),
     )
     made.take = partial(Observer.take, made)
     Observer.make_room(made)
-    assert (took, made._records) == (["noting", "marking"], [])
+    assert (took, made._records) == (["noting"], [])
     watch["tapped"] = 3
     assert Observer.take(made) is True
     assert [each.tolist() for each in made._records] == [[0, 1, 2]]
     assert Observer.take(made) is False
     made.wanted.noting = None
     Observer.make_room(made)
-    assert took == ["noting", "marking", "marking"]
+    assert took == ["noting"]

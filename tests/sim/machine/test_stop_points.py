@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import averaging_program as sample
 import pytest
 from darwinn_sim import chip
@@ -10,6 +13,7 @@ from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.machine.examine import Memory, StopPoint, Tap
 from darwinn_sim.machine.observer import Observer, Wanted
 from darwinn_sim.units import scalar_core
+from darwinn_sim.units.observation import new_notebook
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +67,13 @@ def test_layers_that_are_there() -> None:
     program = accelerator.load(sample.executable(sample.without("TensorSum")))
     with pytest.raises(ValueError, match="no layer 0 in the program: it has none"):
         Observer(accelerator.chip.core, program, Wanted(until=StopPoint(layer=0)))
+
+
+def test_no_words_are_tapped_where_none_are_computed() -> None:
+    noting: Any = SimpleNamespace(seen=new_notebook())
+    observer(Wanted(noting=noting))
+    with pytest.raises(ValueError, match="a run on identities or marks has no words of layers"):
+        observer(Wanted(taps=[Tap(layer=0)], noting=noting))
 
 
 SIZES: dict[Memory, int] = {

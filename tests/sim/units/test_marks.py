@@ -9,7 +9,7 @@ from darwinn_sim.isa.codes import TileFlag
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_sim.units import marks, scalar_core
 from darwinn_sim.units.marks import Marks
-from darwinn_sim.units.observation import new_observation
+from darwinn_sim.units.observation import new_notebook
 from darwinn_sim.units.sweeps import sweeps
 from darwinn_sim.units.tensor_cells import MAC
 from functional_coverage import Coverage
@@ -77,7 +77,7 @@ def noted(bench: Bench, room: int, mark: int) -> tuple[Noted, int]:
     notes: list[int] = []
     taken = 0
     while True:
-        reason = bench.run(new_observation(marked=seen))
+        reason = bench.run(new_notebook(marked=seen))
         count = int(seen.marking["notes"][0])
         notes.extend(seen.notes[:count].tolist())
         seen.marking["notes"] = 0
@@ -171,7 +171,7 @@ def test_a_row_that_has_changed_meanwhile_is_noted_again() -> None:
         bench.tiles[0]["wide"][640:644] = np.arange(place, place + 4) + 0xFF000000
         bench.tiles[0]["wide_writes"] += 1
         bench.tiles[0]["flags"][TileFlag.RING_BUS_READ_A] = number
-        bench.run(new_observation(marked=seen))
+        bench.run(new_notebook(marked=seen))
         assert (bench.waiting == ()) == bool(number)
     count = int(seen.marking["notes"][0])
     places = found(seen, seen.notes[:count].tolist()).parameters.places
