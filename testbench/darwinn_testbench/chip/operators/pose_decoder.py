@@ -61,7 +61,10 @@ class PoseDecoder:
         )
         last = ((self.most - 1) * width + height - 1) * height + width - 1
         if len(place.inputs) == 4 and last >= self.most * MASK * MASK:
-            raise InputError(f"{place.file}: {POSE_DECODER}: masks of {height} x {width} blocks")
+            raise InputError(
+                f"{place.file}: {POSE_DECODER} writes masks of {height} x {width} blocks behind "
+                f"the end of its output, which holds {MASK} x {MASK}; --chip-only leaves it out"
+            )
 
     def prepare(self) -> None:
         """Nothing takes long."""
