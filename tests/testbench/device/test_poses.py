@@ -304,7 +304,7 @@ def test_tensors_that_do_not_fit_are_refused() -> None:
         replace(port, shape=(1, 60, 60, channels))
         for port, channels in zip((*good.inputs, good.inputs[1]), (17, 34, 64, 34), strict=True)
     ]
-    with pytest.raises(InputError, match="masks of 60 x 60 blocks .* --chip-only leaves it out"):
+    with pytest.raises(InputError, match=r"masks of 60 x 60 blocks .* --chip-only leaves it out"):
         PoseDecoder(replace(good, inputs=tuple(longs), outputs=(*good.outputs, good.outputs[0])))
 
 
