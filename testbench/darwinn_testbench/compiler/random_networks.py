@@ -383,11 +383,14 @@ class RandomNetwork:
 
     def reshaped(self, source: _Value, shape: tuple[int, ...]) -> _Value:
         """RESHAPE to a shape, and QUANTIZE, which needs its pixels."""
+        return self._coarser(self.in_shape(source, shape))
+
+    def in_shape(self, source: _Value, shape: tuple[int, ...]) -> _Value:
+        """RESHAPE to a shape."""
         result = self._value(shape, source.scale, source.zero_point)
         sizes = self._constant(np.array(shape, np.int32))
         options = o.ReshapeOptions(shape)
-        self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), result, options)
-        return self._coarser(result)
+        return self._operate(BuiltinOperator.RESHAPE, (source.index, sizes), result, options)
 
     def stack(self, source: _Value) -> _Value:
         """CONCATENATION of rows or columns with another image, or with itself."""

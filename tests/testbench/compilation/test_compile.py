@@ -64,6 +64,15 @@ def test_softmaxes_of_any_length_are_proved(classes: int, signed: bool) -> None:
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+def test_a_vector_that_was_a_pixel_has_its_softmax_on_the_chip() -> None:
+    network = RandomNetwork(5, (1, 1, 1, 17), signed=False)
+    pixel = network.window(network.values[0], 17, 1)
+    network.softmax(network.in_shape(pixel, (1, 17)))
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 @pytest.mark.parametrize(
     ("shape", "signed"),
     [((1, 1, 3000, 2), True), ((1, 7, 9, 16), False), ((1, 5, 2, 21), True), ((6, 11), False)],

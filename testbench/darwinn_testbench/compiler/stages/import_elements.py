@@ -324,7 +324,7 @@ def softmax(importer: Operands, operator: Operator) -> AnyOperation:
     """SOFTMAX of a vector, or of each pixel."""
     source = importer.source(operator)
     _, image = importer.result(operator)
-    if source.shape[-3:] != image.shape[-3:]:
+    if not source.is_vector and source.shape[-3:] != image.shape[-3:]:
         raise StaysError("a result of another shape")
     if source.channels == 1:
         raise StaysError("a softmax of one element")
