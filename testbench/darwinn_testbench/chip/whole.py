@@ -189,11 +189,12 @@ class WholeModel:
     @property
     def given_by_cpu(self) -> dict[str, int]:
         """Names of the graph's outputs that no chip sends, and their places among all of them."""
-        sent = {port.name for session in self.sessions for port in session.results}
+        operators = [self._graph.operators[number] for number in self._sessions]
+        sent = {index for operator in operators for index in operator.outputs}
         return {
             name: place
             for place, (name, index) in enumerate(self._outputs.items())
-            if self._graph.tensors[index].name not in sent
+            if index not in sent
         }
 
     def prepare(self) -> None:
@@ -355,10 +356,16 @@ def whole_of(
 
 @dataclass(frozen=True)
 class GraphEnds:
-    """Inputs and outputs of a graph, whoever computes them, the chip or the CPU."""
+    """Inputs and outputs of a graph, whoever computes them, the chip or the CPU.
+
+    ``unwritten`` are names of outputs that no operator writes. ``on_chip`` counts the operators
+    that are executables.
+    """
 
     inputs: tuple[TensorPort, ...] = ()
     outputs: tuple[TensorPort, ...] = ()
+    unwritten: tuple[str, ...] = ()
+    on_chip: int = 0
 
 
 NO_GRAPH = GraphEnds()
@@ -374,7 +381,17 @@ def ends_of(model: tflite.Model) -> GraphEnds:
         tuple(port_of(graph.tensors[k]) for k in indices if not graph.tensors[k].is_variable)
         for indices in (graph.inputs, graph.outputs)
     )
-    return GraphEnds(inputs, outputs)
+    written = {index for operator in graph.operators for index in operator.outputs}
+    constant = {
+        index
+        for index, tensor in enumerate(graph.tensors)
+        if tensor.is_variable or len(model.buffers[tensor.buffer].data)
+    }
+    unwritten = [graph.tensors[k].name for k in graph.outputs if k not in written | constant]
+    on_chip = sum(
+        model.code(operator).custom_code == CUSTOM_OPERATOR for operator in graph.operators
+    )
+    return GraphEnds(inputs, outputs, tuple(unwritten), on_chip)
 
 
 def open_uncompiled(source: Source, kernels: str = REFERENCE_KERNELS) -> WholeModel:

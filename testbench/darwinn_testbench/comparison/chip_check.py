@@ -193,7 +193,14 @@ class ChipCheck(Check):
         """The parts that are known only for the inputs of the run, in words."""
         if self.references is None:
             return ""
+        whole = not self.asked.chip_only
+        lacking = self.references.lacking
         asked = {
+            f"output {', '.join(lacking)} of the reference, which the compiled graph lacks": (
+                whole and bool(lacking)
+            ),
+            "further executables of the graph": whole and self.device.ends.on_chip > 1,
+            "DMA that differs from its hints": bool(self._wrong_dma),
             "operators on the CPU": self.whole is not None,
             "results of the RTL": self.rtl is not None,
             "agreement under --policy": self.asked.policy is not None,

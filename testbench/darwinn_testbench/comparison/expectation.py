@@ -20,6 +20,7 @@ from darwinn_reference.tflite.model import CpuModel
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.model import BoundLayer, BoundModel
 from darwinn_testbench.chip.whole import NO_GRAPH, GraphEnds
+from darwinn_testbench.comparison import graph_ends
 from darwinn_testbench.comparison.another_model import Twin
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.comparison.operator_coverage import Coverage, LiteRtParts
@@ -38,7 +39,8 @@ class References:
     the compiled model, where they differ, as for :func:`verify`; ``ends`` are those of the compiled
     graph, which operators on the CPU may be at. Of its tensors, ``outputs`` are those that the chip
     sends, by port name, ``inputs`` what it is given, ``on_chip`` what it
-    computes; ``groups`` are those of the same bytes; ``parts`` runs parts of it in LiteRT.
+    computes; ``lacking`` are outputs of the network that are none of the compiled graph;
+    ``groups`` are those of the same bytes; ``parts`` runs parts of it in LiteRT.
     ``anyway`` compares with another model than the compiled one was compiled from; ``differences``
     then says what is another.
 
@@ -95,6 +97,10 @@ class References:
             self.inputs,
         )
         self._note(self.twin.differences())
+        self.lacking: list[str] = []
+        if ends is not NO_GRAPH:
+            self._note(graph_ends.difference(ends, network, self.name))
+            self.lacking = graph_ends.lacking(ends, network, self.name)
 
     @property
     def uncompiled(self) -> Uncompiled:
