@@ -47,6 +47,10 @@ def steps(
     )
     weighted = products(powers, np.repeat(squares, rows.shape[1]))
     shares = results(weighted, softmax.SHARE_FACTOR, (0, HIGHEST, 0))
+    known = (rows < CONSTANTS).all(axis=1)
+    octets = rows[known].astype(np.int64)
+    levels = softmax.shares(octets - octets.max(axis=-1, keepdims=True), unit, functions)
+    shares.reshape(rows.shape)[known] = levels.astype(np.uint64)
     return Steps((differences, powers), (roots, squares, shares))
 
 
