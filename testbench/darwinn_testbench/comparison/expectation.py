@@ -99,7 +99,7 @@ class References:
         self._note(self.twin.differences())
         self.lacking: list[str] = []
         if ends is not NO_GRAPH:
-            self._note(graph_ends.difference(ends, network, self.name))
+            self._note(graph_ends.difference(ends, network, self.name, in_order=not maps))
             self.lacking = graph_ends.lacking(ends, network, self.name)
 
     @property
