@@ -65,6 +65,7 @@ class References:
         self.cpu = CpuModel.load(path, bound.compiled.inference)
         network = self.cpu.network
         self.names = _tensor_names(network, bound, ends, maps)
+        self.names |= _named_in_order(network, bound, self.names)
         self.ports = tuple(_port(network, network.tensors[index]) for index in network.inputs)
         self.outputs: dict[str, int] = {}
         self._unmatched: dict[str, str] = {}
@@ -315,6 +316,17 @@ def _limits(network: Network, tensor: NetworkTensor) -> tuple[float, float] | No
                 low, high = (scale * (end - zero_point) for end in (ends.min, ends.max))
                 return (low, high) if np.isfinite(high - low) else None
     return None
+
+
+def _named_in_order(
+    network: Network, bound: BoundModel, names: Mapping[str, str]
+) -> dict[str, str]:
+    """Names of inputs by order, if the network knows none of them by name."""
+    known = [network.tensor(names.get(port.name, port.name)) for port in bound.ports]
+    if len(bound.ports) != len(network.inputs) or any(tensor is not None for tensor in known):
+        return {}
+    inputs = (network.tensors[index] for index in network.inputs)
+    return {port.name: tensor.name for port, tensor in zip(bound.ports, inputs, strict=True)}
 
 
 def device_inputs(

@@ -96,3 +96,13 @@ def test_a_second_executable_that_writes_the_output_is_named(samples: Path, tmp_
     found = verify(twice, reference=samples / "dense.tflite", runs=1)
     assert found.verdict is Verdict.PASS
     assert "sampled: further executables of the graph" in found.message
+
+
+def test_an_input_of_another_name_is_the_network_s_by_order(samples: Path, tmp_path: Path) -> None:
+    octets = (samples / "dense_edgetpu.tflite").read_bytes().replace(b"input", b"inpux")
+    model = tmp_path / "renamed.tflite"
+    model.write_bytes(octets)
+    assert verify(model, reference=samples / "dense.tflite", runs=1).verdict is Verdict.PROVED
+    scales = changed(model, quantised(0, 1.0, 0), tmp_path / "scales.tflite")
+    with pytest.raises(InputError, match="input inpux: the compiled graph has scale 1 and zero"):
+        verify(scales, reference=samples / "dense.tflite", runs=1)
