@@ -1,6 +1,6 @@
-"""Softmaxes of the pixels of an image as phases: the steps of ``softmax``.
+"""Softmaxes of the pixels of an image as phases: the steps of ``softmax_steps``.
 
-Each tile has pixels of its own. What the steps make between is in arrays of narrow memory, pixel
+Each tile has pixels of its own. The steps keep their results in arrays of narrow memory, pixel
 behind pixel, so that one instruction does a step for many pixels.
 """
 
@@ -8,31 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
-from darwinn_reference.tflite.softmax import EXPONENTIAL_UNIT, SHARE_FACTOR, SQUARE_LIMIT
 from darwinn_sim.chip import WORD_BYTES
 
 from darwinn_testbench.compiler.assembler import Assembler, Loops, walk
 from darwinn_testbench.compiler.program import ALL_TILES
-from darwinn_testbench.compiler.stages.compute import Part, Sums
-from darwinn_testbench.compiler.stages.operations import OutputStage, Softmax
+from darwinn_testbench.compiler.stages import softmax_steps
+from darwinn_testbench.compiler.stages.compute import Part
+from darwinn_testbench.compiler.stages.operations import Softmax
 from darwinn_testbench.compiler.stages.parts import Computation, emitting_all
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP
-from darwinn_testbench.compiler.stages.softmax import (
-    HIGHEST,
+from darwinn_testbench.compiler.stages.softmax_steps import (
     SIZE,
     SPREAD_LANES,
+    Step,
     Weights,
-    stage_with,
+    greatest_of,
     weights,
 )
 from darwinn_testbench.compiler.stages.storage import TILES, Storage, length
-from darwinn_testbench.compiler.stages.tables import FUNCTIONS, table_of
 from darwinn_testbench.compiler.stages.writer import merged, write
 
 _MOST_BYTES = 1 << 15
@@ -46,7 +44,7 @@ _OWN = Weights.ROWS + 1
 """Rows of constant weights: behind them are those that the steps make."""
 
 _Emits = Callable[[Assembler], None]
-"""What writes instructions."""
+"""Writes the instructions of a step."""
 
 
 def softmax_pixels_bytes(operation: Softmax) -> int:
@@ -100,7 +98,7 @@ class _Array:
     size: int
 
     def behind(self, offset: int) -> _Array:
-        """What of each pixel begins at byte ``offset``."""
+        """The bytes of each pixel from byte ``offset`` on."""
         return _Array(self.base + offset, self.size)
 
 
@@ -223,180 +221,62 @@ class _Steps:
     row: int
     free: int
 
-    @cached_property
-    def _groups(self) -> int:
-        return self.operation.source.pitch // GROUP
-
-    @property
-    def _last(self) -> int:
-        """Channels in the last word."""
-        return (self.operation.source.channels - 1) % GROUP + 1
-
     def all(self) -> Iterator[tuple[str, _Emits]]:
         """Each step in a word, and what writes its instructions."""
         a, rows = self.arrays, _rows(self.operation)
-        exponential, function = table_of("exponential"), FUNCTIONS["exponential"]
         apart = a.repeated.base - a.values.base
-        pairs = -(-self.operation.source.channels // 2)
+        differences = softmax_steps.differences(self.operation, apart)
+        exponentials = softmax_steps.exponentials(self.operation)
+        root = softmax_steps.root_of_sum(self.operation)
+        square = softmax_steps.square(_OWN)
+        shares = softmax_steps.shares(_OWN)
         if self._zeros:
             yield "zeros", emitting_all(self._zeros)
-        yield "values", self._step(AS_IS, self.source, a.values, cut=True)
+        yield "values", self._step(Step(AS_IS, cut=True), self.source, a.values)
         yield "rows of a maximum", _Packing(self, a.values, [(GROUP, 1), (rows, GROUP)], rows, True)
         yield "maxima of four", self._greatest(rows, a.greatest)
         yield "row of four", _Packing(self, a.greatest, [(GROUP, 0)], 1)
         yield "maximum", self._greatest(1, a.once)
-        yield "maximum for each word", self._step(AS_IS, a.once, a.repeated, step=0)
-        yield (
-            "differences",
-            self._step(
-                stage_with(self.operation.factor, -HIGHEST, 0, zero_point=HIGHEST),
-                a.values,
-                a.differences,
-                row=Weights.ADD,
-                read=[(2, apart)],
-                weight_zero_point=1,
-                cut=True,
-            ),
-        )
-        yield (
-            "exponentials",
-            self._step(
-                stage_with(
-                    self.operation.scale,
-                    function.first,
-                    function.last,
-                    table=exponential,
-                    wide=True,
-                ),
-                a.differences,
-                a.powers,
-                zero_point=HIGHEST,
-                cut=True,
-            ),
-        )
-        yield (
-            "sum and root",
-            self._step(
-                stage_with(
-                    EXPONENTIAL_UNIT, -np.inf, np.inf, table=table_of("inverse root"), wide=True
-                ),
-                a.powers,
-                a.root,
-                row=Weights.PAIR,
-                read=[(pairs, 2 * SIZE)],
-                row_step=0,
-                blocks=1,
-                wide_values=True,
-            ),
-        )
+        yield "maximum for each word", self._step(softmax_steps.REPEAT, a.once, a.repeated)
+        yield "differences", self._step(differences, a.values, a.differences)
+        yield "exponentials", self._step(exponentials, a.differences, a.powers)
+        yield "sum and root", self._step(root, a.powers, a.root)
         yield "row of the root", _Packing(self, a.root, [(GROUP, 0)], 1)
-        yield (
-            "square",
-            self._step(
-                stage_with(EXPONENTIAL_UNIT, 0, SQUARE_LIMIT, wide=True),
-                a.root,
-                a.square,
-                row=_OWN,
-                rows=1,
-                blocks=1,
-                wide_values=True,
-                wide_weights=True,
-            ),
-        )
-        yield (
-            "diagonal",
-            self._step(
-                stage_with(np.float32(1), -np.inf, np.inf, wide=True),
-                a.square,
-                a.spread,
-                row=Weights.SPREAD,
-                blocks=1,
-                lanes=SPREAD_LANES,
-                wide_values=True,
-            ),
-        )
-        diagonal = [(GROUP, 1), (GROUP, GROUP)]
-        yield "rows of the square", _Packing(self, a.spread, diagonal, GROUP)
-        yield (
-            "shares",
-            self._step(
-                stage_with(SHARE_FACTOR, 0, HIGHEST),
-                a.powers,
-                self.result,
-                row=_OWN,
-                rows=GROUP,
-                read=[(GROUP, SIZE)],
-                step=GROUP * SIZE,
-                wide_values=True,
-                wide_weights=True,
-                cut=True,
-            ),
-        )
+        yield "square", self._step(square, a.root, a.square, rows=1)
+        yield "diagonal", self._step(softmax_steps.diagonal(), a.square, a.spread)
+        loops = [*softmax_steps.DIAGONAL_LOOPS]
+        yield "rows of the square", _Packing(self, a.spread, loops, GROUP)
+        yield "shares", self._step(shares, a.powers, self.result, rows=GROUP)
 
     @property
     def _zeros(self) -> list[Computation]:
         """Zeros where the values and the exponentials leave room behind the last channel."""
         if not self.operation.source.channels % _ROW_BYTES:
             return []
-        a, words = self.arrays, self._groups
+        a, words = self.arrays, self.operation.source.pitch // GROUP
         last_row = a.values.behind((_rows(self.operation) - 1) * _ROW_BYTES)
         last_powers = a.powers.behind((words - 1) * GROUP * SIZE)
         return [
-            self._sums(AS_IS, self.source, target, row=_ZEROS, blocks=blocks, step=0)
+            self._sums(Step(AS_IS, row=_ZEROS, blocks=blocks, step=0), self.source, target)
             for target, blocks in ((last_row, GROUP), (last_powers, SIZE))
         ]
 
     def _greatest(self, rows: int, target: _Array) -> _Emits:
         """The greatest of each lane's bytes in some rows of each pixel."""
-        sums = Sums(AS_IS, 0, 0, rows, 1, GROUP, GROUP, 0, self.free, 0, [(rows, 1)], maximum=True)
+        sums = greatest_of(rows, self.free)
         return emitting_all([(sums, self._parts(self.arrays.values, target, [], rows))])
 
     def _step(
-        self, stage: OutputStage, source: _Array | Storage, target: _Array | Storage, **how: object
+        self, step: Step, source: _Array | Storage, target: _Array | Storage, rows: int = 0
     ) -> _Emits:
-        return emitting_all([self._sums(stage, source, target, **how)])  # type: ignore[arg-type]
+        return emitting_all([self._sums(step, source, target, rows)])
 
     def _sums(
-        self,
-        stage: OutputStage,
-        source: _Array | Storage,
-        target: _Array | Storage,
-        *,
-        row: int = Weights.COPY,
-        rows: int = 0,
-        read: Sequence[tuple[int, int]] = ((1, 0),),
-        row_step: int = 1,
-        step: int = GROUP,
-        blocks: int = 0,
-        lanes: int = GROUP,
-        zero_point: int = 0,
-        weight_zero_point: int = 0,
-        wide_values: bool = False,
-        wide_weights: bool = False,
-        cut: bool = False,
+        self, step: Step, source: _Array | Storage, target: _Array | Storage, rows: int = 0
     ) -> Computation:
-        """Sums with weights from row ``row`` of those of the softmax on, for each pixel ``rows``.
-
-        ``read`` and ``row_step`` are those of a sum; ``step`` is the distance from block to block,
-        ``cut`` whether the last one ends with the last channel.
-        """
-        (taps, _), *_ = read
-        sums = Sums(
-            stage,
-            zero_point,
-            weight_zero_point,
-            taps,
-            blocks or self._groups,
-            lanes,
-            self._last if cut else lanes,
-            step,
-            self.row + row,
-            0,
-            [(taps, row_step)],
-            wide_weights=wide_weights,
-            wide_values=wide_values,
-        )
-        return sums, self._parts(source, target, read, rows)
+        """A step for each pixel, whose weights are ``rows`` rows further than the last one's."""
+        parts = self._parts(source, target, step.read, rows)
+        return step.sums(self.operation, self.row), parts
 
     def _parts(
         self,
