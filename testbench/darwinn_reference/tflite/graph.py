@@ -60,6 +60,11 @@ class NetworkTensor:
         return len(self.scale) == 1 and len(self.zero_point) == 1
 
     @property
+    def quantisation(self) -> tuple[float, int]:
+        """Scale and zero point of the whole tensor; 0 and 0 if none apply to all of it."""
+        return (float(self.scale[0]), int(self.zero_point[0])) if self.quantised else (0.0, 0)
+
+    @property
     def size(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape, dtype=object))

@@ -287,13 +287,13 @@ def _tensor_names(
 
 
 def _port(network: Network, tensor: NetworkTensor) -> TensorPort:
-    quantised = tensor.quantised
+    scale, zero_point = tensor.quantisation
     return TensorPort(
         name=tensor.name,
         shape=tensor.shape,
         dtype=tensor.dtype,
-        scale=float(tensor.scale[0]) if quantised else 0.0,
-        zero_point=int(tensor.zero_point[0]) if quantised else 0,
+        scale=scale,
+        zero_point=zero_point,
         limits=_limits(network, tensor),
     )
 
@@ -312,7 +312,7 @@ def _limits(network: Network, tensor: NetworkTensor) -> tuple[float, float] | No
         for result in (network.tensors[index] for index in operator.outputs[:1]):
             if operator.name == "QUANTIZE" and result.quantised and result.dtype.kind in "iu":
                 ends = np.iinfo(result.dtype)
-                scale, zero_point = float(result.scale[0]), int(result.zero_point[0])
+                scale, zero_point = result.quantisation
                 low, high = (scale * (end - zero_point) for end in (ends.min, ends.max))
                 return (low, high) if np.isfinite(high - low) else None
     return None

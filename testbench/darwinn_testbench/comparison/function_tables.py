@@ -30,8 +30,8 @@ _PER_PIECE = 65
 
 SLOPES = "lines through 0"
 PARABOLA = "square"
-"""What a table follows of which the oracle takes no function: the network's own says what is right
-(LEAKY_RELU, SQUARED_DIFFERENCE)."""
+"""Tables that follow one of these two are compared with the network's own function (LEAKY_RELU,
+SQUARED_DIFFERENCE): the oracle takes none from them."""
 
 _BEYOND = np.array([-2.0, 2.0])
 """An argument that no clip holds is looked at to so many times the greatest bound."""

@@ -18,7 +18,7 @@ _Named = Callable[[str], str]
 
 
 def difference(ends: GraphEnds, network: Network, name: _Named, *, in_order: bool = True) -> str:
-    """What is wrong with the ends of a compiled graph; empty if nothing is.
+    """Say what is wrong with the ends of a compiled graph; empty if nothing is.
 
     ``name`` gives the name in the network of a tensor of the graph. ``in_order``: the order counts,
     as nobody has said which is which.
@@ -61,8 +61,8 @@ def _paired(
     network: Network,
     name: _Named,
 ) -> list[tuple[TensorPort, NetworkTensor]]:
-    """Ends of the graph with tensors of the network: by name, and by order where names say
-    nothing."""
+    """Pair ends of the graph with tensors of the network: by name, or by order if the network knows
+    none of the names."""
     found = [network.tensor(name(port.name)) for port in own]
     if all(tensor is None for tensor in found) and len(own) == len(others):
         return list(zip(own, others, strict=True))
@@ -70,15 +70,13 @@ def _paired(
 
 
 def _unlike(port: TensorPort, tensor: NetworkTensor) -> str:
-    """How an end differs from its tensor; empty if an application sees the same."""
+    """Say how an end differs from its tensor; empty if an application sees the same."""
     if port.dtype != tensor.dtype:
         return f"{port.dtype}, the network {tensor.dtype}"
     # Operators that decide a shape when they run leave it out.
     if port.shape and tensor.shape and port.shape != tensor.shape:
         return f"shape {_sizes(port.shape)}, the network {_sizes(tensor.shape)}"
-    scale, zero_point = (
-        (float(tensor.scale[0]), int(tensor.zero_point[0])) if tensor.quantised else (0.0, 0)
-    )
+    scale, zero_point = tensor.quantisation
     if (port.scale, port.zero_point) != (scale, zero_point):
         return (
             f"scale {port.scale:.6g} and zero point {port.zero_point}, "

@@ -31,7 +31,7 @@ from darwinn_reference.protocol import (
     Tap,
 )
 from darwinn_reference.tflite import indexing
-from darwinn_reference.tflite.graph import Network, NetworkTensor, TensorValues
+from darwinn_reference.tflite.graph import Network, TensorValues
 from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.examine import Tap as ChipTap
@@ -437,7 +437,7 @@ def _graph_port(network: Network, index: int) -> Port:
     if not tensor.quantised:
         steps, limit = _steps_of(network, index), _index_limit(network, index)
         return Port(tensor.name, tensor.dtype, tensor.shape, steps=steps, limit=limit)
-    return Port(tensor.name, tensor.dtype, tensor.shape, *_whole_quantisation(tensor))
+    return Port(tensor.name, tensor.dtype, tensor.shape, *tensor.quantisation)
 
 
 def _index_limit(network: Network, index: int) -> int | None:
@@ -451,10 +451,6 @@ def _index_limit(network: Network, index: int) -> int | None:
     return indexing.index_limit(steps, lambda each: network.tensors[each].shape, index)
 
 
-def _whole_quantisation(tensor: NetworkTensor) -> tuple[float, int]:
-    return float(tensor.scale[0]), int(tensor.zero_point[0])
-
-
 def _steps_of(network: Network, index: int) -> Steps | None:
     """What a floating point input or output is rounded to by the operators beside it."""
     readers = [each for each in network.operators if index in each.inputs]
@@ -466,5 +462,5 @@ def _steps_of(network: Network, index: int) -> Steps | None:
         beside = [each.inputs[0] for each in writers if each.name == "DEQUANTIZE"]
     for stored in (network.tensors[each] for each in beside):
         if stored.quantised and stored.dtype.kind in "iu":
-            return Steps(*_whole_quantisation(stored), stored.dtype)
+            return Steps(*stored.quantisation, stored.dtype)
     return None
