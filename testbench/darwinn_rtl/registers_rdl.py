@@ -14,16 +14,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
-from darwinn_sim.host.registers import REGISTERS, Access, Register, RegisterField
-
-from darwinn_rtl.harness_registers import HARNESS_REGISTERS
+from darwinn_sim.chips.register_map import (
+    Access,
+    Register,
+    RegisterField,
+    check_apart,
+    read_register_map,
+)
+from darwinn_sim.host.registers import REGISTERS
 
 ADDRESS_MAP = "darwinn_registers"
 """Name of the address map, and of the generated register block."""
 
 WHOLE_REGISTER = "value"
 """Name of the only field of a register that the table gives no fields."""
+
+HARNESS_REGISTERS = read_register_map("harness").blocks["harness"]
+"""Registers that the harness has, and the chip has not."""
 
 HARNESS_MAP: tuple[Register, ...] = (*REGISTERS, *HARNESS_REGISTERS)
 """The registers of the harness: those of the chip, and its own."""
@@ -42,14 +51,19 @@ def is_constant(register: Register) -> bool:
 
 
 def systemrdl(registers: Iterable[Register] = HARNESS_MAP) -> str:
-    """Return the description of ``registers`` as an address map called ``ADDRESS_MAP``."""
+    """Return the description of ``registers`` as an address map called ``ADDRESS_MAP``.
+
+    Raises ``FormatError`` if registers overlap, as those of the harness may on another chip.
+    """
+    registers = sorted(registers, key=attrgetter("offset"))
+    check_apart(ADDRESS_MAP, registers)
     lines = [
         "// Generated from the register table; do not edit.",
         f"addrmap {ADDRESS_MAP} {{",
         "    default regwidth = 64;",
         "    default accesswidth = 64;",
     ]
-    for register in sorted(registers, key=lambda entry: entry.offset):
+    for register in registers:
         lines += _memory(register) if register.count > 1 else _register(register)
     lines.append("};")
     return "\n".join(lines) + "\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from darwinn_rtl.registers_rdl import ADDRESS_MAP, HARNESS_MAP, fields_of
-from darwinn_sim.host.registers import Access, Register
+from darwinn_sim.chips.register_map import Access, Register
 from peakrdl_regblock.identifier_filter import kw_filter
 
 PACKAGE = "register_map_pkg"

@@ -185,7 +185,7 @@ def sessions(folder: Path) -> Seeds:
 def _inference(executable: Executable) -> Iterator[Event]:
     """What passes on the cable while a program runs, by its DMA hints; data are zeros."""
     one = Octets((1).to_bytes(8, "little"))
-    for offset in (TILES, *(offset for _, offset, _ in RUN_CONTROLS)):
+    for offset in (TILES, *(run.control for run in RUN_CONTROLS.values())):
         yield Control(0x40, 0, offset & 0xFFFF, offset >> 16, one, 8, None)
     addresses = {buffer: BUFFER + (n << 20) for n, buffer in enumerate(buffer_sizes(executable))}
     chunks = darwinn.link(executable, addresses)

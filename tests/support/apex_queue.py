@@ -18,7 +18,7 @@ SET_UP = (
     ("sc_host_int_control", 15),
     ("instruction_queue_int_control", 1),
     ("fatal_err_int_control", 1),
-    *((f"{unit}_run_control", 1) for unit, _, _ in RUN_CONTROLS),
+    *((f"{unit}_run_control", 1) for unit in RUN_CONTROLS),
 )
 """Registers with what a user-space driver writes: the queue and interrupts on, all units run."""
 

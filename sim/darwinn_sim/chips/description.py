@@ -1,4 +1,4 @@
-"""What a chip is: tiles and their grid, sizes of memories, depths of queues, and times.
+"""What a chip is: tiles and their grid, sizes of memories, depths of queues, registers, and times.
 
 One TOML file in this folder, or of the user, is one chip. RTL, model, compiler and documents take
 their values from here. What is ``compiled`` of them is a constant of a process
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Final
 
 from darwinn_formats.brief import brief
@@ -16,6 +17,7 @@ from darwinn_formats.errors import FormatError
 from darwinn_formats.files import errors_name
 
 from darwinn_sim.chips.quantities import BuiltIn, Description, Quantity, Rule, read_table
+from darwinn_sim.chips.register_map import RegisterMap, read_register_map
 
 UNIT_QUEUE: Final = 16
 TILE_QUEUE: Final = 64
@@ -62,9 +64,10 @@ def _fixed(unit: str, value: int, meaning: str, why: str) -> Rule:
 @brief
 @dataclass(frozen=True)
 class ChipDescription(Description):
-    """A chip; ``host`` is the link that it is usually on."""
+    """A chip; ``host`` is the link that it is usually on, ``register_map`` names its registers."""
 
     host: str
+    register_map: str
 
     # Tiles.
     grid_rows: Annotated[Quantity, _size("tile", 1, MOST_TILES, "rows of the tile grid", _TILES)]
@@ -263,6 +266,14 @@ class ChipDescription(Description):
         """Tiles of the grid."""
         return int(self.grid_rows.value * self.grid_columns.value)
 
+    @cached_property
+    def registers(self) -> RegisterMap:
+        """The registers that the host sees.
+
+        Raises ``FormatError`` or ``OSError`` as :func:`read_register_map`.
+        """
+        return read_register_map(self.register_map)
+
     @property
     def sizes(self) -> Mapping[str, int]:
         """What kernels and RTL have as constants, by the names of the parameters."""
@@ -281,8 +292,8 @@ def read_chip(name_or_path: str) -> ChipDescription:
     """
     with errors_name(name_or_path):
         name, table = read_table(BUILT_IN, name_or_path)
-        host = table.pop("host", None)
-        description = ChipDescription.from_table(name, table, host=str(host))
-        if not isinstance(host, str):
-            raise FormatError(f"{name}.host", "not the name of a host link")
-    return description
+        names = {key: str(table.pop(key, "")) for key in ("host", "register_map")}
+        for key, text in names.items():
+            if not text:
+                raise FormatError(f"{name}.{key}", "the name is missing")
+        return ChipDescription.from_table(name, table, **names)

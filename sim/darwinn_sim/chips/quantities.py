@@ -6,14 +6,15 @@ A file may extend a built-in description and then needs only what differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from operator import or_
 from pathlib import Path
-from typing import ClassVar, Self, TypeGuard, get_type_hints
+from typing import Any, ClassVar, Self, TypeGuard, get_type_hints
 
 from darwinn_formats import toml
 from darwinn_formats.errors import FormatError
@@ -214,9 +215,15 @@ def built_in(place: BuiltIn) -> tuple[str, ...]:
 
 
 def read_table(
-    place: BuiltIn, name_or_path: str, seen: Mapping[str, None] | None = None
-) -> tuple[str, dict[str, object]]:
+    place: BuiltIn,
+    name_or_path: str,
+    seen: Mapping[str, None] | None = None,
+    *,
+    joined: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] = or_,
+) -> tuple[str, dict[str, Any]]:
     """Name and parameters of a description, with those of what it extends.
+
+    ``joined`` gives the parameters of the extended description with those of the extending one.
 
     Raises ``FormatError`` for a file that is no description, ``OSError`` if it cannot be read.
     """
@@ -237,8 +244,8 @@ def read_table(
         return name, table
     if not isinstance(base, str):
         raise FormatError(f"{name}.extends", "not the name of a description")
-    _, inherited = read_table(place, base, {**seen, name_or_path: None})
-    return name, inherited | table
+    _, inherited = read_table(place, base, {**seen, name_or_path: None}, joined=joined)
+    return name, joined(inherited, table)
 
 
 @cache

@@ -34,12 +34,13 @@ def choose(name_or_path: str) -> None:
     """
     if selected.cache_info().currsize:
         return
-    if read_chip(name_or_path).sizes != read_chip(selected_name()).sizes:
+    asked, present = read_chip(name_or_path), read_chip(selected_name())
+    if asked.sizes != present.sizes or not _same_registers(asked, present):
         os.environ[VARIABLE] = name_or_path
 
 
 def check_selected(name_or_path: str, description: ChipDescription) -> None:
-    """Refuse a chip whose sizes are not those that this process has compiled.
+    """Refuse a chip whose sizes or registers are not those that this process has.
 
     Raises ``FormatError`` naming the first parameter that differs.
     """
@@ -53,3 +54,15 @@ def check_selected(name_or_path: str, description: ChipDescription) -> None:
                 f"process has one chip, which {VARIABLE}={name_or_path} in its environment selects",
                 file=name_or_path,
             )
+    if not _same_registers(description, own):
+        raise FormatError(
+            f"{description.name}.register_map",
+            f"the registers differ from those of {own.name}, which this process simulates: a "
+            f"process has one chip, which {VARIABLE}={name_or_path} in its environment selects",
+            file=name_or_path,
+        )
+
+
+def _same_registers(one: ChipDescription, other: ChipDescription) -> bool:
+    """Whether two chips have the same registers; the same map is not read for it."""
+    return one.register_map == other.register_map or one.registers == other.registers

@@ -43,7 +43,7 @@ from darwinn_sim.host.interface import (
 from darwinn_sim.host.interrupts import set_up_vectors
 from darwinn_sim.host.memory import PAGE_BYTES, HostMemory, Region, pages_of
 from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES, VALID, by_table
-from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, RUN_CONTROLS, SCALAR_CORE_UNITS, register
+from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, RUN_CONTROLS, register
 from darwinn_sim.host.run_controls import HALT, RUN
 
 SIMPLE_ENTRIES = 6144
@@ -116,10 +116,13 @@ class Driver:
             raise DriverError(f"{name} is {found:#x} where the driver waits for {value:#x}")
 
     def _control_units(self, command: int) -> None:
-        for index, (unit, _, _) in enumerate(RUN_CONTROLS):
-            if index == SCALAR_CORE_UNITS:
-                self._write("tileconfig0", ALL_TILES)
-                self._expect("tileconfig0", ALL_TILES)
+        core = [unit for unit, run in RUN_CONTROLS.items() if run.status is not None]
+        tiles = [unit for unit, run in RUN_CONTROLS.items() if run.status is None]
+        for unit in core:
+            self._write(f"{unit}_run_control", command)
+        self._write("tileconfig0", ALL_TILES)
+        self._expect("tileconfig0", ALL_TILES)
+        for unit in tiles:
             self._write(f"{unit}_run_control", command)
 
     # Open and close.

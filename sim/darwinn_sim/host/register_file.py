@@ -9,13 +9,8 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from darwinn_sim.host.registers import (
-    REGISTERS,
-    Access,
-    Register,
-    RegisterFault,
-    UnknownRegister,
-)
+from darwinn_sim.chips.register_map import Access, Register
+from darwinn_sim.host.registers import REGISTERS, RegisterFault, UnknownRegister
 
 _offset = attrgetter("offset")
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import (
-    SCU_CTRL_3_BY_PCIE,
     SOC_REGISTERS,
     USB_REGISTERS,
     RegisterFault,
@@ -68,7 +67,9 @@ class RegisterSpace:
         self.soc.reset()
         self._unknown.clear()
         if not self._by_usb:
-            self.soc.set(_SCU_CTRL_3.name, SCU_CTRL_3_BY_PCIE)
+            for entry in SOC_REGISTERS:
+                if entry.reset_by_pcie is not None:
+                    self.soc.set(entry.name, entry.reset_by_pcie)
         self._power = self._state()
 
     def read(self, offset: int, width: int) -> int:

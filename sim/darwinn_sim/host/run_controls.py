@@ -16,10 +16,10 @@ _STATE_OF_COMMAND = {0: 0, RUN: 1, HALT: 4}
 
 def install_run_controls(registers: RegisterFile) -> None:
     """Let the run status of units follow their run controls."""
-    for unit, offset, status in RUN_CONTROLS:
+    for unit, run in RUN_CONTROLS.items():
         registers.on_write(
             f"{unit}_run_control",
-            partial(_run_control, registers, unit, offset, status is not None),
+            partial(_run_control, registers, unit, run.control, run.status is not None),
         )
 
 

@@ -13,14 +13,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from darwinn_sim.chips.register_map import Register
 from darwinn_sim.host.interrupts import set_up_vectors
 from darwinn_sim.host.memory import PAGE_BYTES, pages_of
 from darwinn_sim.host.mmu import EXTENDED_BIT, PAGE_SHIFT, SECOND_LEVEL_ENTRIES, VALID, by_table
-from darwinn_sim.host.registers import (
-    PAGE_TABLE_ENTRIES,
-    Register,
-    register,
-)
+from darwinn_sim.host.registers import PAGE_TABLE_ENTRIES, register
 from darwinn_sim.pcie.function import Host, PcieFunction
 from darwinn_sim.pcie.kernel_memory import FIRST_ADDRESS, KernelMemory
 

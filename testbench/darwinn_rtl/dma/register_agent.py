@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
-from darwinn_sim.host.registers import Access, Register
+from darwinn_sim.chips.register_map import Access, Register
 from pyuvm import (
     ConfigDB,
     uvm_access_e,

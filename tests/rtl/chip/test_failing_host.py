@@ -15,7 +15,7 @@ from broken_chip import BreakableChip, BrokenOff, Host
 from darwinn_formats.darwinn import Executable
 from darwinn_rtl.chip.host import WINDOW_BASE
 from darwinn_rtl.harness import HarnessDescription
-from darwinn_rtl.harness_registers import HARNESS_REGISTERS
+from darwinn_rtl.registers_rdl import HARNESS_REGISTERS
 from darwinn_sim.accelerator import Accelerator
 from darwinn_sim.host.buffers import Request
 from darwinn_sim.host.dma_trace import TransferKind

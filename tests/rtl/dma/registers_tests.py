@@ -10,7 +10,8 @@ from cocotb.triggers import Combine, with_timeout
 from darwinn_rtl.dma.environment import DmaEnvironment, DmaTest
 from darwinn_rtl.dma.register_agent import RegisterAccess
 from darwinn_rtl.registers_rdl import fields_of, is_constant
-from darwinn_sim.host.registers import Access, Register, register
+from darwinn_sim.chips.register_map import Access, Register
+from darwinn_sim.host.registers import register
 
 LONGEST_NS = 400
 """Bound of the wait for a few accesses."""

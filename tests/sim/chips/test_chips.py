@@ -66,8 +66,9 @@ def test_a_description_says_what_its_file_says(tmp_path: Path) -> None:
         assert {name: getattr(again, name).value for name in values} == values
     _, table = read_table(BUILT_IN, "beagle-max")
     stands = toml.parse(BUILT_IN.files.joinpath("beagle-max.toml").read_bytes())
-    assert table | {"host": "usb3"} == stands
-    assert table == {**read_chip("beagle-max").as_json(), "host": "usb3"}
+    names = {"host": "usb3", "register_map": "beagle"}
+    assert table | names == stands
+    assert table == {**read_chip("beagle-max").as_json(), **names}
 
 
 def test_every_value_is_used() -> None:

@@ -7,13 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from darwinn_sim.chips.register_map import Access, Register
 from darwinn_sim.host.register_file import RegisterFile
 from darwinn_sim.host.registers import (
     REGISTERS,
     SOC_REGISTERS,
     USB_REGISTERS,
-    Access,
-    Register,
     RegisterFault,
     documentation,
     register,
