@@ -367,6 +367,7 @@ module axi_port_check #(
   always @(posedge clk) begin : check_reads
     rules_t broken;
     logic expected, complete;
+    logic [IdBits+ReadBits-1:0] slot;
     int i;
     if (!rst_n) begin
       ar_waited <= 1'b0;
@@ -402,7 +403,10 @@ module axi_port_check #(
       end
       if (broken != '0) tell(broken, r_id);
 
-      if (arvalid && arready) lengths[place(ar_id, reads_of[ar_id])] <= ar[12:5];
+      if (arvalid && arready) begin
+        slot = place(ar_id, reads_of[ar_id]);
+        lengths[slot] <= ar[12:5];
+      end
       complete = complete && rready;
       if (rvalid && rready) begin
         words_of[r_id] <= complete ? 8'd0 : words_of[r_id] + 8'd1;

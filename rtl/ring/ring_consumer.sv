@@ -86,13 +86,14 @@ module ring_consumer
   );
 
   traversal #(
-      .walk_t(type (instruction.wide_write)),
+      .walk_t(traversal_4x16_prologue_t),
       .Loops(Loops),
       .HasPrologue(1'b1)
   ) writing (
       .clk,
       .rst_n,
       .walk(instruction.wide_write),
+      .alternate_target(1'b0),
       .start(starting),
       .advance(writes),
       .step(write_step),
@@ -100,7 +101,7 @@ module ring_consumer
   );
 
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_5x2_side_t),
       .Watchers (Watchers)
   ) guards (
       .clk,

@@ -47,6 +47,7 @@ module ring_infeed
   logic [CounterBits-1:0] address;
   buffer_walk #(
       .instruction_t(ring_infeed_t),
+      .walk_t       (traversal_3x20_prologue_t),
       .CounterBits  (CounterBits)
   ) walk (
       .clk,
@@ -66,7 +67,7 @@ module ring_infeed
   logic pass, passed, passes;
   assign passes = step.valid && (passed || pass);
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_4x2_t),
       .Watchers(2),
       .Flags(Flags)
   ) watch (

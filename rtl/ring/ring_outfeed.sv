@@ -75,7 +75,7 @@ module ring_outfeed
   logic pass, passed, takes;
   assign takes = step.valid && row_valid && (passed || pass);
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_4x2_t),
       .Watchers(1),
       .Flags(Flags)
   ) watch (

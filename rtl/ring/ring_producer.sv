@@ -92,12 +92,13 @@ module ring_producer
   );
 
   traversal #(
-      .walk_t(type (read_walk)),
+      .walk_t(traversal_4x16_prologue_t),
       .Loops (Loops)
   ) reading (
       .clk,
       .rst_n,
       .walk(read_walk),
+      .alternate_target(1'b0),
       .start(starting),
       .advance(sends),
       .step(read_step),
@@ -105,7 +106,7 @@ module ring_producer
   );
 
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_5x2_side_t),
       .Watchers (Watchers)
   ) guards (
       .clk,

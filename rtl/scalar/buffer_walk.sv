@@ -5,6 +5,7 @@ module buffer_walk
   import tile_pkg::step_t;
 #(
     parameter type instruction_t = isa_pkg::pop_input_t,
+    parameter type walk_t        = isa_pkg::traversal_3x15_t,  // of its field `buffer`
     parameter int  CounterBits   = 15
 ) (
     input logic clk,
@@ -42,13 +43,14 @@ module buffer_walk
   );
 
   traversal #(
-      .walk_t(type (instruction.buffer)),
+      .walk_t(walk_t),
       .Loops(Loops),
       .CounterBits(CounterBits)
   ) buffer (
       .clk,
       .rst_n,
       .walk(instruction.buffer),
+      .alternate_target(1'b0),
       .start,
       .advance,
       .step,

@@ -80,7 +80,7 @@ module input_pop
 
   logic pass;
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_4x2_t),
       .Watchers(1),
       .Flags(scalar_pkg::Flags)
   ) watch (

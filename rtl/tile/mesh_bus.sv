@@ -128,12 +128,13 @@ module mesh_bus
   );
 
   traversal #(
-      .walk_t(type (instruction.narrow_read)),
+      .walk_t(traversal_4x16_t),
       .Loops (Loops)
   ) reading (
       .clk,
       .rst_n,
       .walk(instruction.narrow_read),
+      .alternate_target(1'b0),
       .start(starting && read_on),
       .advance(sends),
       .step(read_step),
@@ -141,12 +142,13 @@ module mesh_bus
   );
 
   traversal #(
-      .walk_t(type (instruction.narrow_write)),
+      .walk_t(traversal_4x16_t),
       .Loops (Loops)
   ) writing (
       .clk,
       .rst_n,
       .walk(instruction.narrow_write),
+      .alternate_target(1'b0),
       .start(starting && write_on),
       .advance(receives),
       .step(write_step),
@@ -154,7 +156,7 @@ module mesh_bus
   );
 
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_5x2_side_t),
       .Watchers(Watchers),
       .Sides(2)
   ) guards (

@@ -147,7 +147,7 @@ module narrow_to_wide
 
   // A transposing read has its short side in loop 0, so the alternate limit is that of loop 1.
   traversal #(
-      .walk_t(type (instruction.narrow_read)),
+      .walk_t(traversal_6x16_t),
       .Loops (ReadLoops)
   ) reading (
       .clk,
@@ -161,12 +161,13 @@ module narrow_to_wide
   );
 
   traversal #(
-      .walk_t(type (write_walk)),
+      .walk_t(traversal_4x16_t),
       .Loops (WriteLoops)
   ) writing (
       .clk,
       .rst_n,
       .walk(write_walk),
+      .alternate_target(1'b0),
       .start(starting),
       .advance(writes),
       .step(write_step),
@@ -174,7 +175,7 @@ module narrow_to_wide
   );
 
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_5x3_side_t),
       .Watchers(Watchers),
       .Sides(2)
   ) guards (

@@ -113,13 +113,14 @@ module tensor_output
 
   step_t write_step;
   traversal #(
-      .walk_t(type (instruction.narrow_write)),
+      .walk_t(traversal_8x18_t),
       .Loops(8),
       .CounterBits(NarrowAddressBits)
   ) writing (
       .clk,
       .rst_n,
       .walk(instruction.narrow_write),
+      .alternate_target(1'b0),
       .start,
       .advance(busy),
       .step(write_step),

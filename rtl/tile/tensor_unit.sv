@@ -75,13 +75,14 @@ module tensor_unit
   end
 
   traversal #(
-      .walk_t(type (main)),
+      .walk_t(traversal_8x14_t),
       .Loops(Loops),
       .CounterBits(GranuleBits)
   ) main_walk (
       .clk,
       .rst_n,
       .walk(main),
+      .alternate_target(1'b0),
       .start,
       .advance(take),
       .step(main_step),
@@ -90,7 +91,7 @@ module tensor_unit
   );
 
   traversal #(
-      .walk_t(type (instruction.narrow_read)),
+      .walk_t(traversal_8x18_t),
       .Loops(Loops),
       .CounterBits(NarrowAddressBits),
       .Restarts(1'b1)
@@ -98,6 +99,7 @@ module tensor_unit
       .clk,
       .rst_n,
       .walk(instruction.narrow_read),
+      .alternate_target(1'b0),
       .start(start || (take && read_step.last)),
       .advance(take),
       .step(read_step),
@@ -105,7 +107,7 @@ module tensor_unit
   );
 
   traversal #(
-      .walk_t(type (instruction.parameter_read)),
+      .walk_t(traversal_8x14_t),
       .Loops(Loops),
       .CounterBits(GranuleBits),
       .Restarts(1'b1)
@@ -113,6 +115,7 @@ module tensor_unit
       .clk,
       .rst_n,
       .walk(instruction.parameter_read),
+      .alternate_target(1'b0),
       .start(start || (take && parameter_step.last)),
       .advance(take),
       .step(parameter_step),
@@ -120,7 +123,7 @@ module tensor_unit
   );
 
   traversal #(
-      .walk_t(type (instruction.partial_sum)),
+      .walk_t(traversal_8x14_t),
       .Loops(Loops),
       .CounterBits(GranuleBits),
       .Restarts(1'b1)
@@ -128,6 +131,7 @@ module tensor_unit
       .clk,
       .rst_n,
       .walk(instruction.partial_sum),
+      .alternate_target(1'b0),
       .start(start || (take && sum_step.last)),
       .advance(take),
       .step(sum_step),
@@ -138,7 +142,7 @@ module tensor_unit
   logic [Watchers-1:0][15:0] watcher_latest;
   logic passes;
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_5x3_t),
       .Watchers (Watchers)
   ) watching (
       .clk,

@@ -15,7 +15,7 @@ module traversal
 
     // As the instruction encodes it; held from `start` until the last element has been taken.
     input walk_t walk,
-    input logic  alternate_target = '0, // loop that the alternate limit applies to: 0 or 1
+    input logic  alternate_target, // loop that the alternate limit applies to: 0 or 1
 
     input logic start,  // load the parameters and offer the first element; at the end only
     input logic advance,  // take the element that is offered

@@ -108,12 +108,13 @@ module wide_to_narrow
   end
 
   traversal #(
-      .walk_t(type (instruction.wide_read)),
+      .walk_t(traversal_4x16_t),
       .Loops (ReadLoops)
   ) reading (
       .clk,
       .rst_n,
       .walk(instruction.wide_read),
+      .alternate_target(1'b0),
       .start(starting),
       .advance(reads),
       .step(read_step),
@@ -121,13 +122,14 @@ module wide_to_narrow
   );
 
   traversal #(
-      .walk_t(type (write_walk)),
+      .walk_t(traversal_6x16_prologue_t),
       .Loops(WriteLoops),
       .HasPrologue(1'b1)
   ) writing (
       .clk,
       .rst_n,
       .walk(write_walk),
+      .alternate_target(1'b0),
       .start(starting),
       .advance(writes),
       .step(write_step),
@@ -135,7 +137,7 @@ module wide_to_narrow
   );
 
   watchers #(
-      .watcher_t(type (instruction.watcher[0])),
+      .watcher_t(watcher_5x3_side_t),
       .Watchers(Watchers),
       .Sides(2)
   ) guards (

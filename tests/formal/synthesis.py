@@ -134,7 +134,7 @@ def compare(name: str, changed: Mapping[str, str] | None = None) -> Result:
 
 def _read(design: Design, work: Path, changed: Mapping[str, str]) -> str:
     """The command that reads a design; the text of its top is one of the sources."""
-    read = sources(design.top, work, changed)
+    read = sources(design.top, work, changed, design.sizes)
     return read_command(design.top, read, parameters=design.parameters, folders=folders())
 
 

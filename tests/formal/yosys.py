@@ -202,13 +202,15 @@ def folders() -> list[Path]:
     return sorted({WRAPPERS, *(path.parent for path in source_files())})
 
 
-def sources(top: str, work: Path, changed: Mapping[str, str]) -> list[Path]:
+def sources(
+    top: str, work: Path, changed: Mapping[str, str], sizes: Mapping[str, int] | None = None
+) -> list[Path]:
     """Packages, the wrapper or the module itself, and what is changed; yosys finds the other
-    modules by their names."""
+    modules by their names. ``sizes`` replace those of the description."""
     wrapper = WRAPPERS / f"{top}.sv"
     wrapper = wrapper if wrapper.exists() else source(f"{top}.sv")
     registers = register_map.PACKAGE in wrapper.read_text()
-    read = generate(work, Design(top, registers=registers))
+    read = generate(work, Design(top, registers=registers, sizes=sizes or {}))
     if registers:
         read.append(work / f"{register_map.PACKAGE}.sv")
         read[-1].write_text(register_map.package())

@@ -233,19 +233,19 @@ def test_a_line_that_was_cut_short_is_no_night(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "reads", "bench", "good", "has_to"),
+    ("version", "reads", "bench", "good", "has_to"),
     [
-        ("Verilator 5.034 2025-02-24 rev x", True, "131 passed", True, True),
-        ("Verilator 5.034 2025-02-24 rev x", False, "131 passed", False, True),
-        ("Verilator 5.032 2025-01-01", True, "3 failed, 128 passed", False, True),
-        ("Verilator 5.030 2024-10-27", True, "131 errors", False, False),
-        ("Verilator 5.006 2023-01-22", True, "131 skipped", False, False),
+        ("5.32.0", True, "63 passed", True, True),
+        ("5.48.0", False, "63 passed", False, True),
+        ("5.48.0", True, "3 failed, 60 passed", False, True),
+        ("5.30.3", True, "63 errors", False, False),
+        ("5.006", True, "63 skipped", False, False),
     ],
 )
 def test_a_version_of_verilator_has_to_work_from_5_032_on(
-    says: str, reads: bool, bench: str, good: bool, has_to: bool
+    version: str, reads: bool, bench: str, good: bool, has_to: bool
 ) -> None:
-    found = Tried("PyPI", says, {"harness": True, "tile": reads}, 0, bench)
+    found = Tried("PyPI", version, {"harness": True, "tile": reads}, 0, bench)
     assert (found.good, found.has_to) == (good, has_to)
     assert f"| {'yes' if reads else 'not tile'} | 0 | {bench} |" in found.row()
 
