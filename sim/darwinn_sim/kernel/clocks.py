@@ -99,6 +99,9 @@ _PLACES = INPUT + 2
 WAITING = 15
 """At most so many rows wait in a tile: programs rely on it (docs/chip-facts.md, "Order")."""
 
+CROWD = 1 << 16
+"""Places of readers of words that have more than one, none of which is ordered with another."""
+
 MOST_FOUND = 64
 
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, COUNT_AFTER_LOAD, LOAD_AFTER_COUNT = range(5)
@@ -157,6 +160,14 @@ class Found(Record):
     words: int
 
 
+class Reader(Record):
+    """One of several readers of a word that nothing orders, and the place of the ``following`` one
+    (0: it is the last)."""
+
+    epoch: int
+    following: int
+
+
 class Issued(Record):
     """A descriptor: the bytes of its stream up to its begin and its end, and what was told when it
     was issued."""
@@ -170,16 +181,18 @@ class Issued(Record):
 class Clocks(Record):
     """Clocks, what was told, and what has been found.
 
-    Of each word, the epochs of its last write and of reads since then: ``reader``, and ``other`` of
-    one that is not ordered with it. ``counted`` is what was told by increments of flags
-    (:func:`entry`), ``told`` in places of queues and FIFOs, ``free`` when rows were taken that ring
-    FIFOs held. ``spread`` words have left wide-to-narrow of a tile, the last of them at
-    ``spread_at``. Instructions count from ``origin``. Fences have waited ``drained`` times until
-    the host had all output, ``taken`` times until what takes its input was idle. ``late`` and
-    ``behind``: what was learnt from too old a version, and from too old an increment;
-    ``dropped``: readers. ``sparing``: what would be learnt from too old a version or increment is
-    not learnt. ``doubts`` to ``passed`` are those of ``kernel.waits``. ``inputs`` has the last
-    ``descriptors`` of each input stream; of its bytes so many were issued and taken.
+    Of each word, the epochs of its last write and of a read since then (``reader``); ``others`` is
+    the place in ``crowd`` of the first further reader that is not ordered with it (0: there is
+    none). Places up to ``crowded`` have been used, and ``free_place`` is the first that is free
+    again. ``counted`` is what was told by increments of flags (:func:`entry`), ``told`` in places
+    of queues and FIFOs, ``free`` when rows were taken that ring FIFOs held. ``spread`` words have
+    left wide-to-narrow of a tile, the last of them at ``spread_at``. Instructions count from
+    ``origin``. Fences have waited ``drained`` times until the host had all output, ``taken`` times
+    until what takes its input was idle. ``late`` and ``behind``: what was learnt from too old a
+    version, and from too old an increment; ``dropped``: readers that found no place. ``sparing``:
+    what would be learnt from too old a version or increment is not learnt. ``doubts`` to ``passed``
+    are those of ``kernel.waits``. ``inputs`` has the last ``descriptors`` of each input stream; of
+    its bytes so many were issued and taken.
     """
 
     clock: Annotated[NDArray[np.int32], THREADS]
@@ -204,7 +217,10 @@ class Clocks(Record):
     told_version: Annotated[NDArray[np.int32], _PLACES]
     writer: Annotated[NDArray[np.int32], WORDS]
     reader: Annotated[NDArray[np.int32], WORDS]
-    other: Annotated[NDArray[np.int32], WORDS]
+    others: Annotated[NDArray[np.int32], WORDS]
+    crowd: Annotated[Records[Reader], CROWD]
+    crowded: int
+    free_place: int
     walk: traversal.State
     spread: Annotated[Numbers, chip.TILES]
     spread_at: Annotated[NDArray[np.int32], chip.TILES, AHEAD]

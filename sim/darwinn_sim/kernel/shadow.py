@@ -13,6 +13,7 @@ from darwinn_sim.kernel.clocks import (
     ACTIVATION_BASE,
     CLOCK_BITS,
     CLOCK_MASK,
+    CROWD,
     FLAG_BASE,
     HISTORY,
     MOST_FOUND,
@@ -35,12 +36,7 @@ def read(clocks: Clocks, thread: int, word: int) -> None:
         return
     if not is_before(clocks, clocks.writer[word], thread):
         find(clocks, READ_AFTER_WRITE, word, clocks.writer[word], thread, False)
-    if is_before(clocks, clocks.reader[word], thread):
-        clocks.reader[word] = present
-        return
-    if not is_before(clocks, clocks.other[word], thread):
-        clocks.dropped += 1
-    clocks.other[word] = present
+    _note_reader(clocks, thread, word, present)
 
 
 @inner
@@ -49,16 +45,52 @@ def read_at(clocks: Clocks, thread: int, word: int, clock: int) -> None:
     if the write of it is the last thing that ``thread`` knows of the writer, because it has waited
     for that, and it has not read it since."""
     writer = clocks.writer[word]
-    reader, other = clocks.reader[word] >> CLOCK_BITS, clocks.other[word] >> CLOCK_BITS
     awaited = clocks.known[thread, writer >> CLOCK_BITS] == writer & CLOCK_MASK
-    if writer == 0 or not awaited or reader == thread or other == thread:
+    if writer == 0 or not awaited or _has_read(clocks, thread, word):
         clock = clocks.clock[thread]
     if not is_before(clocks, clocks.writer[word], thread):
         find(clocks, READ_AFTER_WRITE, word, clocks.writer[word], thread, False)
+    _note_reader(clocks, thread, word, thread << CLOCK_BITS | clock)
+
+
+@inner
+def _note_reader(clocks: Clocks, thread: int, word: int, epoch: int) -> None:
+    """``thread`` has read a word at ``epoch``: in the place of a reader that is before it, or
+    beside all that are not."""
     if is_before(clocks, clocks.reader[word], thread):
-        clocks.reader[word] = thread << CLOCK_BITS | clock
+        clocks.reader[word] = epoch
+        return
+    at = int(clocks.others[word])
+    while at:
+        if is_before(clocks, clocks.crowd[at].epoch, thread):
+            clocks.crowd[at].epoch = epoch
+            return
+        at = int(clocks.crowd[at].following)
+    at = clocks.free_place
+    if at:
+        clocks.free_place = int(clocks.crowd[at].following)
+    elif clocks.crowded < CROWD - 1:
+        clocks.crowded += 1
+        at = clocks.crowded
     else:
-        clocks.other[word] = thread << CLOCK_BITS | clock
+        clocks.dropped += 1
+        return
+    clocks.crowd[at].epoch = epoch
+    clocks.crowd[at].following = clocks.others[word]
+    clocks.others[word] = at
+
+
+@inner
+def _has_read(clocks: Clocks, thread: int, word: int) -> bool:
+    """Whether ``thread`` has read a word since the last write."""
+    if clocks.reader[word] >> CLOCK_BITS == thread:
+        return True
+    at = int(clocks.others[word])
+    while at:
+        if clocks.crowd[at].epoch >> CLOCK_BITS == thread:
+            return True
+        at = int(clocks.crowd[at].following)
+    return False
 
 
 @inner
@@ -90,12 +122,18 @@ def write(clocks: Clocks, thread: int, word: int, same: bool) -> None:
     """``thread`` writes a word; ``same``: what it held already."""
     if not is_before(clocks, clocks.writer[word], thread):
         find(clocks, WRITE_AFTER_WRITE, word, clocks.writer[word], thread, same)
-    for reader in (clocks.reader[word], clocks.other[word]):
-        if not is_before(clocks, reader, thread):
-            find(clocks, WRITE_AFTER_READ, word, reader, thread, same)
+    if not is_before(clocks, clocks.reader[word], thread):
+        find(clocks, WRITE_AFTER_READ, word, clocks.reader[word], thread, same)
     clocks.writer[word] = now(clocks, thread)
     clocks.reader[word] = 0
-    clocks.other[word] = 0
+    while clocks.others[word]:
+        at = int(clocks.others[word])
+        other = clocks.crowd[at]
+        if not is_before(clocks, other.epoch, thread):
+            find(clocks, WRITE_AFTER_READ, word, other.epoch, thread, same)
+        clocks.others[word] = other.following
+        other.following = clocks.free_place
+        clocks.free_place = at
 
 
 @inner
@@ -119,7 +157,7 @@ def write_row(
         and clocks.writer[first + count - 1] == writer
         and _are(clocks.writer, writer, first, count)
         and _are(clocks.reader, reader, first, count)
-        and _are(clocks.other, 0, first, count)
+        and _are(clocks.others, 0, first, count)
     ):
         _fill(clocks.writer, now(clocks, thread), first, count)
         _fill(clocks.reader, 0, first, count)

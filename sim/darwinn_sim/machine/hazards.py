@@ -135,13 +135,15 @@ class Hazards:
     """What the checker has found since power-up.
 
     ``redundant`` are writes that nothing orders and that leave the word as it is: no order of them
-    gives another result. ``more`` accesses are not listed. ``used`` is the share of the clocks that
-    is used up: with 1 they stand still, and what comes later is not found.
+    gives another result. ``more`` accesses are not listed, and ``dropped`` reads found no place
+    beside others of the same word. ``used`` is the share of the clocks that is used up: with 1 they
+    stand still, and what comes later is not found.
     """
 
     found: tuple[Hazard, ...] = ()
     redundant: tuple[Hazard, ...] = ()
     more: int = 0
+    dropped: int = 0
     used: float = 0.0
 
 
@@ -200,8 +202,10 @@ class CheckedPrograms:
                 found.append(self._hazard(record))
             elif pair not in real:
                 redundant.append(self._hazard(record))
-        used = int(core["clocks"]["clock"].max()) / clocks.CLOCK_MASK
-        return Hazards(tuple(found), tuple(redundant), int(core["clocks"]["more"]), used)
+        known = core["clocks"]
+        used = int(known["clock"].max()) / clocks.CLOCK_MASK
+        more, dropped = int(known["more"]), int(known["dropped"])
+        return Hazards(tuple(found), tuple(redundant), more, dropped, used)
 
     def named(self, record: clocks.Found) -> tuple[str, Access, Access]:
         """The memory or flag of a record, and who touches it first and second."""

@@ -10,14 +10,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from darwinn_formats.brief import brief
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.errors import SimulationError
 from darwinn_sim.machine.completion import Doubt
+from darwinn_sim.machine.hazards import Hazard
 
 from darwinn_testbench.chip import kept
 from darwinn_testbench.chip.any_timing import as_they_were
+from darwinn_testbench.chip.hazards import Hazards, found_by, named
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.report import Verdict, one_line
@@ -34,6 +37,10 @@ class Completion:
     """Whether ``inferences`` inferences, parameters included, end in every order of the units:
     ``cannot_deadlock``, or there are ``doubts``, the first of each kind. A ``fault`` ended the
     check.
+
+    ``unordered`` are the accesses that nothing orders as far as this check knows, and ``unlisted``
+    is how many it cannot list. The check knows less of a unit than the program says, so all hazards
+    are among these, and some of these may be none.
     """
 
     cannot_deadlock: bool
@@ -41,6 +48,8 @@ class Completion:
     seconds: float = 0.0
     doubts: tuple[Doubt, ...] = ()
     fault: str = ""
+    unordered: tuple[Hazard, ...] = ()
+    unlisted: int = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -85,8 +94,36 @@ def _asked_of(
         except SimulationError as error:
             fault = one_line(error)
         doubts = tuple(_doubts(pipeline))
-    shown = not (doubts or fault)
-    return Completion(shown, len(some), doubts=doubts, fault=fault)
+        found = named(pipeline, found_by(pipeline))
+    return Completion(
+        not (doubts or fault),
+        len(some),
+        doubts=doubts,
+        fault=fault,
+        unordered=tuple(chain.from_iterable((*each.found, *each.redundant) for each in found)),
+        unlisted=sum(each.more + each.dropped for each in found),
+    )
+
+
+def confirmed(hazards: Hazards, completion: Completion) -> Hazards:
+    """The judgement ``hazards``, with the first access that ``completion`` adds to it.
+
+    The checker of hazards may give a unit too much knowledge and miss an access; this check never
+    gives too much. So hazards are proved absent if both find the same.
+    """
+    if completion.fault or not hazards.proved:
+        return hazards
+    known = {_pair(each): each.words for each in hazards.redundant}
+    for each in completion.unordered:
+        if each.words > known.get(_pair(each), 0):
+            return replace(hazards, unsure=f"{each} (the checker may know too little)")
+    if completion.unlisted:
+        return replace(hazards, unsure=f"{completion.unlisted} accesses were not checked")
+    return hazards
+
+
+def _pair(hazard: Hazard) -> tuple[object, ...]:
+    return hazard.kind, hazard.first, hazard.second, hazard.file
 
 
 def _doubts(pipeline: Pipeline) -> Iterator[Doubt]:

@@ -23,7 +23,7 @@ from darwinn_sim.machine.examine import StopPoint, Tap, TappedBytes
 
 from darwinn_testbench.chip.ahead import Lifted
 from darwinn_testbench.chip.array_files import member_name
-from darwinn_testbench.chip.completion import Completion, check_completion
+from darwinn_testbench.chip.completion import Completion, check_completion, confirmed
 from darwinn_testbench.chip.cpu_operators import named_operators
 from darwinn_testbench.chip.hazards import (
     AFTER_A_FAULT,
@@ -272,8 +272,10 @@ def _again(
         yield check_schedules(pipeline, done, schedules, seed, progress)
     if judges:
         inputs = [each.inputs for each in done]
-        yield check_hazards(pipeline, inputs, progress)
-        yield check_completion(pipeline, inputs, progress)
+        hazards = check_hazards(pipeline, inputs, progress)
+        completion = check_completion(pipeline, inputs, progress)
+        yield confirmed(hazards, completion)
+        yield completion
 
 
 def _why_not(hazards: bool | None, fault: SimulationError | None) -> Hazards:

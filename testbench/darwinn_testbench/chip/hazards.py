@@ -46,7 +46,8 @@ class Hazards:
     ``every_input``: they hold for all inputs. Otherwise ``only`` names what was judged only for the
     inputs of this run, of which ``inferences`` were repeated. ``redundant`` are unordered writes
     that leave the word as it is. ``more`` accesses are not listed. A ``fault`` ended the check.
-    ``reason`` says why nothing was ``judged``.
+    ``reason`` says why nothing was ``judged``. ``unsure`` names what may be a hazard that the check
+    has missed (``chip.completion``).
     """
 
     inferences: int = 0
@@ -59,6 +60,7 @@ class Hazards:
     reason: str = ""
     every_input: bool = True
     only: tuple[str, ...] = ()
+    unsure: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -69,7 +71,7 @@ class Hazards:
     def proved(self) -> bool:
         """Every legal timing gives the same bytes, with every input."""
         judged = self.judged is not Judgement.NOT_JUDGED
-        return judged and self.every_input and not (self.found or self.fault)
+        return judged and self.every_input and not (self.found or self.fault or self.unsure)
 
     def __str__(self) -> str:
         number = len(self.found)
@@ -86,7 +88,9 @@ class Hazards:
 
     @property
     def _limits(self) -> str:
-        return f"; judged for this input only: {'; '.join(self.only)}" if self.only else ""
+        only = f"; judged for this input only: {'; '.join(self.only)}" if self.only else ""
+        unsure = f"; not shown for every timing: {self.unsure}" if self.unsure else ""
+        return only + unsure
 
 
 _OPTION = "--no-hazards"
@@ -157,7 +161,7 @@ def check_hazards(
 
 def _told(pipeline: Pipeline, seen: Sequence[Sequence[Found]]) -> Hazards:
     """All that was found, of several with the names of files."""
-    told = [_named(pipeline, each) for each in seen]
+    told = [named(pipeline, each) for each in seen]
     return Hazards(
         found=_each_once([[each.found for each in found] for found in told]),
         redundant=_each_once([[each.redundant for each in found] for found in told]),
@@ -184,7 +188,7 @@ def _of_given(
         for number, inputs in enumerate(done):
             progress(f"hazards: inference {number + 1} of {len(done)}", number, len(done))
             pipeline.infer(inputs)
-            now = _found(pipeline)
+            now = found_by(pipeline)
             if max(each.used for each in now) >= 1:
                 fault = TOO_LONG
             elif max(each.used for each in now) > ENOUGH:
@@ -192,7 +196,7 @@ def _of_given(
                 _look(pipeline, hazards=True)
     except SimulationError as error:
         fault = one_line(error)
-    seen.append(_found(pipeline))
+    seen.append(found_by(pipeline))
     _look(pipeline, hazards=False)
     return replace(
         _told(pipeline, seen),
@@ -204,12 +208,12 @@ def _of_given(
     )
 
 
-def _found(pipeline: Pipeline) -> list[Found]:
+def found_by(pipeline: Pipeline) -> list[Found]:
     """What each chip has found since it was powered up."""
     return [accelerator.found_hazards() for accelerator in pipeline.accelerators]
 
 
-def _named(pipeline: Pipeline, found: Sequence[Found]) -> list[Found]:
+def named(pipeline: Pipeline, found: Sequence[Found]) -> list[Found]:
     """What chips have found, of several with the names of files."""
     files = _files(pipeline)
     return list(found) if len(set(files)) == 1 else list(map(_with_file, found, files))

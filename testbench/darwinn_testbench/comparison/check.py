@@ -15,7 +15,7 @@ import numpy as np
 from darwinn_reference.protocol import Datum
 from darwinn_reference.tflite.graph import Network
 
-from darwinn_testbench.chip.completion import Completion, check_completion
+from darwinn_testbench.chip.completion import Completion, check_completion, confirmed
 from darwinn_testbench.chip.execution import TensorOutputRow, row_fields
 from darwinn_testbench.chip.hazards import AFTER_A_FAULT, LEFT_OUT, Hazards, check_hazards
 from darwinn_testbench.chip.pipeline import Pipeline
@@ -174,6 +174,7 @@ class Check(ABC):
             everything = Pipeline([device.segment])
             self.hazards = check_hazards(everything, inputs, progress, alone=pipeline)
             self.completion = check_completion(pipeline, inputs, progress)
+            self.hazards = confirmed(self.hazards, self.completion)
 
     def prove(self, progress: ProgressCallback) -> Proof | None:
         """Prove for every input what was compared for some; None if there is nothing to prove."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import averaging_program as sample
 import pytest
 from darwinn_formats.darwinn import dump
 from darwinn_sim.errors import Deadlock
-from darwinn_testbench.chip.completion import check_completion
+from darwinn_sim.machine.hazards import Access, Hazard, Kind
+from darwinn_testbench.chip.completion import Completion, check_completion, confirmed
 from darwinn_testbench.chip.execution import run
+from darwinn_testbench.chip.hazards import Hazards
 from darwinn_testbench.chip.pipeline import Pipeline
 from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.cli.application import run_command_line
@@ -66,3 +69,33 @@ def test_a_fault_of_the_check_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_without_hazards_nothing_is_said_of_it() -> None:
     assert "completion" not in run(sample.package(), hazards=False).figures
+
+
+_WRITES, _READS = (Access(name, 0, 0, 1, "unit", 0, 0) for name in ("Writes", "Reads"))
+_TWICE = Hazard(Kind.READ_AFTER_WRITE, "narrow memory of tile 0", 4, _WRITES, _READS, "a flag", 2)
+
+
+@pytest.mark.parametrize(
+    ("redundant", "unordered", "unlisted", "proved"),
+    [
+        ((), (), 0, True),
+        ((_TWICE,), (_TWICE,), 0, True),
+        ((_TWICE,), (), 0, True),
+        ((), (_TWICE,), 0, False),
+        ((replace(_TWICE, words=1),), (_TWICE,), 0, False),
+        ((replace(_TWICE, first=_READS),), (_TWICE,), 0, False),
+        ((), (), 1, False),
+    ],
+)
+def test_hazards_are_proved_absent_if_clocks_that_know_less_find_no_more(
+    redundant: tuple[Hazard, ...], unordered: tuple[Hazard, ...], unlisted: int, proved: bool
+) -> None:
+    completion = Completion(True, 2, unordered=unordered, unlisted=unlisted)
+    found = confirmed(Hazards(redundant=redundant), completion)
+    assert (found.proved, found.verdict) == (proved, Verdict.PASS)
+    assert ("not shown for every timing" in str(found)) is not proved
+
+
+def test_hazards_that_were_found_stay_as_they_are() -> None:
+    hazards = Hazards(found=(_TWICE,))
+    assert confirmed(hazards, Completion(True, 2, unordered=(_TWICE,))) is hazards
