@@ -9,15 +9,13 @@ so only affected files are compiled again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import inspect
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
@@ -25,17 +23,14 @@ from pathlib import Path
 from typing import IO
 
 from darwinn_sim.isa import systemverilog
-from platformdirs import user_cache_path
 
 from darwinn_rtl import parameters, toolchain
+from darwinn_rtl.build_folders import build_root, hold, locked, prune_builds
 from darwinn_rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 from darwinn_rtl.registers_rdl import systemrdl
 from darwinn_rtl.source_files import own_folder, source, source_files, source_folder
 from darwinn_rtl.source_order import in_order
 from darwinn_rtl.waves import WAVES_VARIABLE, keep_waves
-
-BUILD_VARIABLE = "DARWINN_RTL_BUILD"
-"""Environment variable: folder for builds; without it, a folder in the user's cache folder."""
 
 VERILATOR_ARGUMENTS = (
     *("--cc", "--build", "-j", "1", "--assert", "-O3", "-Wno-fatal"),
@@ -129,12 +124,6 @@ class BuildFailed(SimulationFailed):
     """The tools refuse the sources."""
 
 
-def build_root() -> Path:
-    """Folder of all builds."""
-    chosen = os.environ.get(BUILD_VARIABLE)
-    return Path(chosen) if chosen else user_cache_path("darwinn-testbench") / "rtl"
-
-
 def generate(folder: Path, design: Design) -> list[Path]:
     """Write the generated sources that ``design`` needs; return their paths, packages first. The
     header of its C++ sources stands beside them."""
@@ -204,15 +193,6 @@ def _write_if_changed(path: Path, text: str) -> bool:
         return False
     path.write_text(text)
     return True
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Let only one process at a time build in ``folder``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def design_sources(design: Design, folder: Path) -> list[Path]:
@@ -291,10 +271,11 @@ def _built(design: Design, own: Path | None) -> Path:
 
     toolchain.use_wheel_programs()
     folder = build_root() / design.key
+    program = folder / "verilated" / design.top
     with locked(folder), (folder / "build.log").open("w") as output:
+        hold(folder)
         packages, top = _sources_around(design, folder)
-        program = folder / "verilated" / design.top
-        _say_if_new(program)
+        is_new = _say_if_new(program)
         blocks = _blocks(design, packages, folder, output, program)
         _verilate(
             *("--exe", "--vpi", "--prefix", "Vtop", "--top-module", design.top, "-o", design.top),
@@ -309,6 +290,8 @@ def _built(design: Design, own: Path | None) -> Path:
             design=design,
             output=output,
         )
+    if is_new:
+        prune_builds()
     return folder / "verilated"
 
 
@@ -334,8 +317,9 @@ def library(design: Design) -> Path:
     folder = build_root() / f"library-{design.key}"
     path, log = folder / f"lib{design.top}.so", folder / "build.log"
     with locked(folder), log.open("w") as output:
+        hold(folder)
         packages, top = _sources_around(design, folder)
-        _say_if_new(path)
+        is_new = _say_if_new(path)
         blocks = _blocks(design, packages, folder, output, path)
         _verilate(
             *("--exe", "--top-module", design.top, "-o", str(path)),
@@ -348,18 +332,22 @@ def library(design: Design) -> Path:
             design=design,
             output=output,
         )
+    if is_new:
+        prune_builds()
     return path
 
 
-def _say_if_new(product: Path) -> None:
-    """Say before a first build that it takes long."""
-    if not product.exists():
+def _say_if_new(product: Path) -> bool:
+    """Say before a first build that it takes long; whether it is one."""
+    is_new = not product.exists()
+    if is_new:
         print(
             f"building {product.name} from SystemVerilog (once): one to three minutes of processor "
             "time",
             file=sys.stderr,
             flush=True,
         )
+    return is_new
 
 
 def _sources_around(design: Design, folder: Path) -> tuple[list[Path], Path]:

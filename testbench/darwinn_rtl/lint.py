@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from darwinn_rtl import toolchain
-from darwinn_rtl.build import Design, build_root, design_sources, locked, search_arguments
+from darwinn_rtl.build import Design, design_sources, search_arguments
+from darwinn_rtl.build_folders import build_root, locked
 from darwinn_rtl.source_files import source_files, source_folder
 
 NOT_MENDED: tuple[tuple[str, str, str], ...] = (

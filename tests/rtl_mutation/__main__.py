@@ -34,7 +34,7 @@ from functools import cache
 from pathlib import Path
 from random import SystemRandom
 
-from darwinn_rtl.build import build_root, locked
+from darwinn_rtl.build_folders import build_root, locked
 from darwinn_rtl.source_files import source_files, source_folder
 
 from tests.formal.yosys import WRAPPERS

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from darwinn_rtl.build import Design, build_root, design_sources, locked
+from darwinn_rtl.build import Design, design_sources
+from darwinn_rtl.build_folders import build_root, locked
 from pyslang import DiagnosticEngine, ast
 from pyslang.driver import Driver
 

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from darwinn_rtl.build import ARGUMENT_VARIABLE, build_root, locked
+from darwinn_rtl.build import ARGUMENT_VARIABLE
+from darwinn_rtl.build_folders import build_root, locked
 from darwinn_rtl.source_files import SOURCES_VARIABLE, source_folder
 from faults import MUTATIONS, Mutation
 from weaving import write_copy

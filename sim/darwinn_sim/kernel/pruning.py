@@ -17,6 +17,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ KEPT_DAYS = 30
 """After so many days without use a folder goes."""
 MOST_BYTES = 2 << 30
 """Beyond that the longest unused ones go."""
+YOUNG_DAYS = 1
+"""A folder that was used since stays in any case."""
 
 MAGIC = b"darwinn kernel 1\n"
 """The first bytes of a stored kernel."""
@@ -38,7 +41,8 @@ _UNFINISHED = re.compile(r"\.[a-z0-9_]{8}")
 
 @dataclass(frozen=True)
 class Folder:
-    """Kernels of a state of the sources: seconds since their last use, and bytes."""
+    """A folder of a cache (kernels of a state of the sources): seconds since its last use, and
+    bytes."""
 
     path: Path
     unused: float
@@ -61,7 +65,7 @@ class Pruned:
 def used(folder: Path) -> None:
     """Note that kernels of ``folder`` are used: once a day is often enough."""
     with suppress(OSError):
-        if time.time() - folder.stat().st_mtime > _DAY:
+        if time.time() - folder.stat().st_mtime > YOUNG_DAYS * _DAY:
             os.utime(folder)
 
 
@@ -70,13 +74,27 @@ def prune(cache: Path) -> Pruned:
 
     Anything else that lies there, and what belongs to other users, is left alone.
     """
-    folders = sorted(_folders(cache), key=lambda each: each.unused)
+    return prune_folders(_folders(cache), _remove, KEPT_DAYS, MOST_BYTES)
+
+
+def prune_folders(
+    folders: Iterable[Folder], remove: Callable[[Path], bool], days: float, most_bytes: int
+) -> Pruned:
+    """Remove folders of any cache: those unused for ``days``, and the longest unused ones beyond
+    ``most_bytes``, but none that was used within the last day.
+
+    Args:
+        folders: all that there are.
+        remove: removes one; False if it has to stay.
+        days: after so many days without use a folder goes.
+        most_bytes: what all folders may take together.
+    """
     kept: list[Folder] = []
     size = removed = 0
-    for each in folders:
-        old = each.unused > KEPT_DAYS * _DAY
-        too_much = size + each.size > MOST_BYTES and each.unused > _DAY
-        if (old or too_much) and _remove(each.path):
+    for each in sorted(folders, key=lambda each: each.unused):
+        old = each.unused > days * _DAY
+        too_much = size + each.size > most_bytes and each.unused > YOUNG_DAYS * _DAY
+        if (old or too_much) and remove(each.path):
             removed += each.size
         else:
             kept.append(each)

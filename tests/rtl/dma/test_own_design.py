@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from darwinn_rtl import toolchain
-from darwinn_rtl.build import build_root, locked
+from darwinn_rtl.build_folders import build_root, locked
 from darwinn_rtl.export import export, tops
 from darwinn_rtl.own_design import tests_of as own_tests
 from darwinn_testbench.cli.application import run_command_line

@@ -81,7 +81,7 @@ identifiers."""
 @pytest.mark.nightly
 def test_answers_that_are_matched_by_their_order_are_noticed() -> None:
     require_toolchain()
-    from darwinn_rtl.build import build_root, locked
+    from darwinn_rtl.build_folders import build_root, locked
     from darwinn_rtl.source_files import SOURCES_VARIABLE, source_folder
 
     copy = build_root() / "answers-in-order"
