@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import numpy as np
 from darwinn_formats.darwinn import Executable
@@ -19,6 +21,7 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.lifting.walk import NotLifted
 from darwinn_sim.numbering import run
 from darwinn_sim.numbering.run import Elements
+from numpy.typing import NDArray
 
 CORE_MEMORIES = ("memory", "registers", "activations", "parameters")
 TILE_MEMORIES = ("narrow", "scale_bias")
@@ -72,21 +75,32 @@ def _values(
     before = run._before(accelerator, executable)
     found = []
     for number, each in enumerate(inputs):
-        random = np.random.default_rng(number)
         accelerator._driver._random = np.random.default_rng(0)
         device = accelerator.chip
         device.tiles[:] = before.tiles
         for name in TILE_MEMORIES:
-            _scramble(device.tiles[name], random)
-        wide = device.tiles["wide"].copy()
-        _scramble(wide, random)
-        device.tiles["wide"] = np.where(before.stale, wide, device.tiles["wide"])
+            _scramble(device.tiles, name, number)
+        _scramble(device.tiles, "wide", number, before.stale)
         for name in CORE_MEMORIES:
-            _scramble(device.core_array[name], random)
+            _scramble(device.core_array, name, number)
         outputs = accelerator.run(executable, each).outputs
         found.append(b"".join(outputs[name] for name in sorted(outputs)))
     return [bytes(each) for each in np.array([list(each) for each in found], np.uint8).T]
 
 
-def _scramble(memory: np.ndarray, random: np.random.Generator) -> None:
-    memory[...] = np.frombuffer(random.bytes(memory.nbytes), memory.dtype).reshape(memory.shape)
+_PERIOD = 262_147
+"""Words after which the contents of a memory repeat: a prime, so that no two tiles hold the same."""
+
+
+@cache
+def _words(name: str, number: int) -> NDArray[np.uint32]:
+    return np.random.default_rng([number, *name.encode()]).integers(
+        1 << 32, size=_PERIOD, dtype=np.uint32
+    )
+
+
+def _scramble(memories: np.ndarray, name: str, number: int, where: Any = True) -> None:
+    """Give one of ``memories`` contents of its own for each number."""
+    memory = memories[name]
+    words = np.resize(_words(name, number), memory.nbytes // 4)
+    np.copyto(memory, words.view(memory.dtype).reshape(memory.shape), where=where)
