@@ -51,6 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = config.getoption(option)
         if folder:
             os.environ[variable] = str(Path(folder).absolute())
+    if config.getoption("-m") == "not nightly":
+        # The RTL tests of the gate simulate seconds of what takes a minute to build.
+        os.environ.setdefault("DARWINN_RTL_QUICK", "1")
     os.environ.setdefault(nightly.SEED_VARIABLE, str(SystemRandom().randrange(1 << 31)))
 
 
@@ -80,6 +83,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         first, last = min(seeds[what]), max(seeds[what])
         through = f" to {last}" if last > first else ""
         terminalreporter.line(f"{cases[what]:>7,} {what}, seed {first}{through}")
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the sample networks, which the tests of a module share."""
+    # Loaded where it is asked for: it takes half a second.
+    from sample_files import sample
+
+    folder = tmp_path_factory.mktemp("samples")
+    sample(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.compiler.files import sample
 from equivalence import Truth
 from executable_faults import KINDS, drawn
+from sample_files import sample
 
 from benchmarks import detection
 from benchmarks.detection import JUDGES, Judge, Model, Outcome, Task, known_outcomes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 
 from tests.fuzz.ends import EVERYTHING
 from tests.fuzz.harness import Harness, Task

@@ -16,9 +16,9 @@ from darwinn_formats import darwinn
 from darwinn_formats.errors import FormatError
 from darwinn_sim.errors import Deadlock
 from darwinn_sim.isa.codec import decode
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
 from program_mutations import instructions_of
+from sample_files import sample
 
 from tests.fuzz import formats, harness, mutation
 from tests.fuzz.harness import Harness, Task

@@ -89,7 +89,7 @@ def _values(
 
 
 _PERIOD = 262_147
-"""Words after which the contents of a memory repeat: a prime, so that no two tiles hold the same."""
+"""Words after which contents repeat: a prime, so that no two tiles hold the same."""
 
 
 @cache

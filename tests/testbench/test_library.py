@@ -11,7 +11,7 @@ from pathlib import Path
 
 import darwinn_testbench
 import pytest
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 
 FUNCTIONS = {
     "cycles": "chip.cycles.measure",

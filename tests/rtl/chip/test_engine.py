@@ -21,7 +21,6 @@ from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.compiler.assembler import Assembler, walk
 from darwinn_testbench.compiler.program import begin, end
 from darwinn_testbench.engine import Engine
@@ -38,13 +37,6 @@ LARGER = (
     "mobilenet_v1_0.5_160_quant",
     "mobilenet_v1_1.0_224_quant_embedding_extractor",
 )
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    sample(folder)
-    return folder
 
 
 def check(compiled: Path, reference: Path | None, **options: Any) -> int:

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 from darwinn_testbench.chip.model import open_models
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.compiler.network import random_dense
 from darwinn_testbench.compiler.package import compile_network, edgetpu_model
 from harness_runs import require_toolchain, run
 from nightly import nightly_seed, note
+from sample_files import sample
 from whole_chip import INFERENCES, LONGEST, MODEL, RESETS, RESULTS, random_inputs
 
 SEED = 1

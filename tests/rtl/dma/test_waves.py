@@ -11,10 +11,10 @@ from darwinn_rtl.dma.timing import DmaStep, predict
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import TileFlag
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.report import Verdict
 from harness_runs import require_toolchain
+from sample_files import sample
 
 WORD_BYTES = 8
 

@@ -11,7 +11,7 @@ from darwinn_formats.darwinn import load
 from darwinn_sim.isa.codec import decode
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 
 RULE = "a trace request has no effect on results"
 TRACE = 1 << 5

@@ -20,10 +20,10 @@ from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.preload import Preload, parse
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict
 from numpy.typing import NDArray
+from sample_files import sample
 
 EVERY_BYTE = np.arange(256, dtype=np.uint8)
 COMPUTED = 4

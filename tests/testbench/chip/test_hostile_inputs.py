@@ -17,8 +17,8 @@ from darwinn_formats.limits import Limits, limited
 from darwinn_testbench.chip.array_files import member_name, stored_arrays
 from darwinn_testbench.chip.inputs import TensorPort, read_inputs
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
+from sample_files import sample
 
 PORT = TensorPort("x", (1, 4, 4, 3), np.dtype(np.uint8))
 

@@ -19,10 +19,10 @@ from darwinn_sim.isa.codec import DecodedChunk, decode
 from darwinn_sim.isa.table import BY_NAME
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.report import Verdict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sample_files import sample
 
 SHOWING = ("inspect", "disasm", "dma", "layers", "cycles", "profile")
 RUNNING = ("run", "verify", "report")

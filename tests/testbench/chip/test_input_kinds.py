@@ -23,12 +23,13 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.excitation import Excitation
 from darwinn_testbench.comparison.expectation import References
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler import compile_network, random_dense, sample, uncompiled
+from darwinn_testbench.compiler import compile_network, random_dense, uncompiled
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.request.inputs import InputKind
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_files import sample
 from sample_runs import change, set_field
 
 INTEGERS = (np.uint8, np.int8, np.int16, np.int32, np.int64, np.uint64)

@@ -16,14 +16,6 @@ from darwinn_sim.kernel.compiling import announced
 from darwinn_testbench.chip import session
 from darwinn_testbench.chip.session import Device
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler import sample
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    sample(folder)
-    return folder
 
 
 @pytest.fixture

@@ -24,11 +24,11 @@ from darwinn_testbench.cli import inspect as inspect_command
 from darwinn_testbench.cli import verify as verify_command
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.asked import Asked
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile import report as profile_report
 from rich.console import Console
 from rich.markdown import Markdown
+from sample_files import sample
 
 COMMANDS = ("inspect", "disasm", "dma", "layers", "run", "verify")
 STREAM = encode_operations([("LoadProgram", {"bundles": 1}), ("Scalar", {}), ("Execute", {})])

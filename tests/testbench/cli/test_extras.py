@@ -10,8 +10,8 @@ from typing import Protocol
 
 import pytest
 from darwinn_formats.extras import _EXTRAS
-from darwinn_testbench.compiler.files import sample
 from forks import Forks
+from sample_files import sample
 
 
 class Command(Protocol):

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.pages.charts import library
 from darwinn_testbench.report import Report, Row, Verdict, table, to_junit, to_markdown
 from darwinn_testbench.report.github import workflow_commands
 from darwinn_testbench.report.tables import Column, cell_text
+from sample_files import sample
 
 # As long as "output", which it takes the place of: a line of its own, a control sequence, a bell.
 HOSTILE = "o\n\x1b\x07$t"

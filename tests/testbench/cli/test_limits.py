@@ -14,8 +14,8 @@ from darwinn_formats.limits import Limits, limited
 from darwinn_sim.device.chip import Chip
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.device.usb.attach import new_function
+from sample_files import sample
 from sample_runs import change
 
 WITHOUT = {"accuracy", "delegate", "docs", "harness", "sample", "warm-up"}

@@ -13,7 +13,6 @@ import pytest
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.cli.outputs import OUTPUTS, TEXTS
-from darwinn_testbench.compiler import sample
 
 READS = {
     "--against", "--base", "--chip", "--data", "--expected", "--host", "--inputs", "--labels",
@@ -56,13 +55,6 @@ def test_what_begins_with_path_writes_unless_it_is_known_to_read() -> None:
     for _, parameter in options():
         if parameter.metavar == "PATH" and parameter.opts[0] != "--expected":
             assert parameter.opts[0] in OUTPUTS
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    sample(folder)
-    return folder
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 
 SUITE = """
 func.func @adds() -> i32 {

@@ -8,16 +8,8 @@ from pathlib import Path
 import pytest
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.cli.project import keys
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.schemas.tables import project_schema
 from jsonschema import Draft202012Validator
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    sample(folder)
-    return folder
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from darwinn_formats import darwinn
 from darwinn_formats.darwinn import Executable, Package
 from darwinn_sim.isa.table import INSTRUCTIONS
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 from sample_runs import change
 
 COMMANDS = ("inspect", "disasm", "dma", "layers", "run", "verify", "cycles", "profile", "report")

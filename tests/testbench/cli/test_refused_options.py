@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 
 
 @pytest.fixture(scope="module")

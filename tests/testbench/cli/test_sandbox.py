@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from darwinn_testbench.cli import commands, sandbox
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.confinement import Confinement
 from darwinn_testbench.regression.pool import ChipWork, perform_here
 from other_processes import children_of, is_gone, told_of
+from sample_files import sample
 from threadpoolctl import threadpool_info
 
 WITHOUT = {"accuracy", "delegate", "docs", "harness", "sample", "warm-up"}

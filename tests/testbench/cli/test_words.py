@@ -11,7 +11,7 @@ from darwinn_sim.timing.description import built_in
 from darwinn_testbench import policy
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 
 _COMPLETE = "import sys; from darwinn_testbench.cli import main; sys.argv[0] = 'darwinn'; main()"
 

@@ -36,7 +36,6 @@ from darwinn_testbench.compiler import (
     matrix_product,
     random_convolution,
     random_dense,
-    sample,
 )
 from darwinn_testbench.compiler.fixed_point import exact_factor
 from darwinn_testbench.compiler.network import Sample
@@ -46,6 +45,7 @@ from darwinn_testbench.report import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sample_files import sample
 from sample_runs import Array, Chip, chips, random_input
 from vmfb_matmul import constants_of, weights_of
 
@@ -203,13 +203,6 @@ def test_a_wrong_constant_shows(position: str) -> None:
 
 
 # --- the command --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sample")
-    sample(folder)
-    return folder
 
 
 def verified(

@@ -24,11 +24,11 @@ from darwinn_testbench.comparison.first_difference import (
     first_differences,
 )
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.policy import Exact, LsbBudget
 from darwinn_testbench.report import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample_files import sample
 
 F32 = np.float32
 JUDGE = Judge.of(None, Exact())

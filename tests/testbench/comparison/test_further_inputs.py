@@ -15,9 +15,9 @@ from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.comparison import check
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.report import Report, Verdict
 from darwinn_testbench.request.inputs import InputKind
+from sample_files import sample
 
 KINDS = len(InputKind)
 

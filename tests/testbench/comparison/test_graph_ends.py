@@ -9,18 +9,10 @@ from pathlib import Path
 import pytest
 from darwinn_formats import flatbuffer, tflite
 from darwinn_testbench import verify
-from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Verdict
 
 Change = Callable[[tflite.Model, tflite.SubGraph], tflite.SubGraph]
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    sample(folder)
-    return folder
 
 
 def changed(path: Path, change: Change, target: Path) -> Path:

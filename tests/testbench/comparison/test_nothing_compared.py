@@ -12,19 +12,12 @@ from darwinn_formats import darwinn
 from darwinn_formats.darwinn import Executable
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler import compile_network, random_dense, sample, uncompiled
+from darwinn_testbench.compiler import compile_network, random_dense, uncompiled
 from darwinn_testbench.profile.report import make_report
 from darwinn_testbench.report import Verdict
 from sample_runs import change
 
 pytest_plugins = ["pytester"]
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    sample(folder)
-    return folder
 
 
 @pytest.mark.parametrize("name", ["dense_edgetpu.tflite", "dense.pte"])

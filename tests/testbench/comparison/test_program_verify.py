@@ -18,7 +18,6 @@ from darwinn_reference.executorch.original import unavailable
 from darwinn_reference.iree import why_not
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.run import run_program
@@ -46,13 +45,6 @@ def add_program(weight: float = 1.0, *, more: float = 1.0) -> bytes:
     )
     method.output(z)
     return program.build()
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sample")
-    sample(folder)
-    return folder
 
 
 def command(*arguments: object) -> int:

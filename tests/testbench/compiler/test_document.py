@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from darwinn_testbench.chip.disassembly import disassemble
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 
 PAGE = Path(__file__).parents[3] / "docs" / "sample.md"
 LISTING = re.compile(r"(<!-- convolution -->\n)?```\n( {2,}\d+  .*?)```", re.DOTALL)

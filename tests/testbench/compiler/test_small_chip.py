@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from other_chip import SMALL, command, report
+from sample_files import sample
 
 NETWORKS = ("dense", "convolution")
 RUNS = ("--runs", "3", "--seed", "5")

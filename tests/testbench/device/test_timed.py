@@ -17,8 +17,8 @@ from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.device.timed import Timed
+from sample_files import sample
 
 
 @pytest.fixture(scope="module")

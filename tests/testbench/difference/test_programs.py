@@ -17,7 +17,6 @@ from darwinn_testbench.compiler import (
     executorch_program,
     random_convolution,
     random_dense,
-    sample,
 )
 from darwinn_testbench.difference.difference import difference
 from darwinn_testbench.difference.gates import Gate
@@ -25,6 +24,7 @@ from darwinn_testbench.difference.programs import GAP, PORTABLE, SHARE
 from darwinn_testbench.difference.rows import Aspect, DifferenceRow
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Verdict
+from sample_files import sample
 
 NETWORK = random_dense((20, 12, 5), 3)
 

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.pages import server as pages_server
 from darwinn_testbench.pages.server import PageServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample_files import sample
 
 PAGES = {"": b"<p>first</p>", "1.html": b"<p>second</p>"}
 BOUND = 60

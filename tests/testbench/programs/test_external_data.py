@@ -10,7 +10,7 @@ import executorch_files as files
 import numpy as np
 import pytest
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
+from sample_files import sample
 
 
 @pytest.fixture

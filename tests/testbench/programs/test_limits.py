@@ -20,10 +20,10 @@ from darwinn_sim.isa.codec import DecodeError
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.comparison.verify import verify
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.compiler.natives import NATIVES
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.run import run_program
+from sample_files import sample
 
 CHANGES = 300
 CHANGES_OF_EXECUTABLES = 40

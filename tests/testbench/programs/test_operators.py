@@ -16,7 +16,6 @@ from darwinn_formats.executorch.xnnpack.schema import Datatype
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.executorch import ExecutorchReference
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.beside import OfOperators, Profile, beside
 from darwinn_testbench.profile.operator_graph import drawn_kind, operator_nodes
@@ -26,6 +25,7 @@ from darwinn_testbench.profile.profile import profile
 from darwinn_testbench.programs.operators import OperatorRow, view_operators
 from darwinn_testbench.programs.recorder import Recorder
 from darwinn_testbench.report import Report, Verdict
+from sample_files import sample
 from xnnpack_graphs import GraphBuilder
 
 F32 = np.float32

@@ -14,12 +14,13 @@ from darwinn_reference.iree import IreeReference
 from darwinn_reference.iree.seeing import operation_of
 from darwinn_reference.tfrt import TfrtReference
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import NATIVES, sample
+from darwinn_testbench.compiler import NATIVES
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.operators import profile_operators
 from darwinn_testbench.programs.operators import OperatorRow, view_operators
 from darwinn_testbench.programs.recorder import Recorder
 from darwinn_testbench.report import Report, Verdict
+from sample_files import sample
 
 FLOW = """
 func.func @double(%c: !tfrt.chain, %x: i32) -> (!tfrt.chain, i32) {

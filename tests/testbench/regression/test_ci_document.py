@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 import pytest
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.regression.manifest import Case
+from sample_files import sample
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra 'cluster'")
 

@@ -20,7 +20,6 @@ import msgspec
 import pytest
 from darwinn_formats.errors import FormatError, Unavailable
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression import cluster, manifest, pool, program, task
 from darwinn_testbench.regression.journal import Journal
@@ -30,6 +29,7 @@ from darwinn_testbench.regression.run import regress
 from darwinn_testbench.regression.task import Outcome, Task, outcome_of, tasks_of
 from darwinn_testbench.report import Report, Verdict
 from other_processes import is_gone
+from sample_files import sample
 
 MANIFEST = """
 [defaults]

@@ -27,7 +27,6 @@ from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense, uncompiled
-from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.difference.difference import difference
 from darwinn_testbench.difference.rows import BY_WEIGHT, Aspect
 from darwinn_testbench.explain.explain import explain
@@ -38,6 +37,7 @@ from darwinn_testbench.report import Report, Row, Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sample_files import sample
 from whole_models import with_floats
 
 MOST = 2000

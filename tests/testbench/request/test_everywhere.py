@@ -18,7 +18,6 @@ import pytest
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison import verify as verification
 from darwinn_testbench.comparison.asked import Asked
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.pytest_plugin import Darwinn
@@ -29,6 +28,7 @@ from darwinn_testbench.request.record import Entry, entries_of, made, words_of
 from darwinn_testbench.request.records import Verification
 from darwinn_testbench.survey.plan import plan
 from darwinn_testbench.survey.task import Options, SurveyRow
+from sample_files import sample
 
 ENTRIES = entries_of(Verification)
 KINDS: Mapping[str, Mapping[str, Any]] = {

@@ -14,11 +14,12 @@ from darwinn_formats.darwinn import load
 from darwinn_sim.machine.hazards import Kind
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import compile_network, edgetpu_model, sample
+from darwinn_testbench.compiler import compile_network, edgetpu_model
 from darwinn_testbench.report.result import JSON_VERSION
 from darwinn_testbench.schemas import COMMANDS, schema_of
 from darwinn_testbench.schemas.__main__ import main
 from darwinn_testbench.schemas.types import Schemas
+from sample_files import sample
 from whole_models import chained
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"

@@ -11,20 +11,12 @@ from pathlib import Path
 
 import pytest
 from darwinn_formats.darwinn import load
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.survey import content
 from darwinn_testbench.survey.content import UNCOMPILED, CompiledFile, look_at
 from darwinn_testbench.survey.pairs import companions_of, pipelines, reference_of, stem_of
 from darwinn_testbench.survey.walk import Place, walk
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    sample(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

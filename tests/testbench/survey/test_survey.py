@@ -16,7 +16,6 @@ from darwinn_formats.darwinn.loader import CUSTOM_OPERATOR
 from darwinn_sim.isa.codec import decode
 from darwinn_sim.isa.grading import Assumption
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.report import Verdict
 from darwinn_testbench.survey import plan as plans
 from darwinn_testbench.survey.content import CompiledFile
@@ -24,6 +23,7 @@ from darwinn_testbench.survey.field_values import FieldValues, field_values, of_
 from darwinn_testbench.survey.page import page_of
 from darwinn_testbench.survey.run import survey
 from darwinn_testbench.survey.task import Options, PipelineTask, SurveyRow
+from sample_files import sample
 from whole_models import segments, whole_model
 
 

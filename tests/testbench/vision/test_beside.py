@@ -10,7 +10,6 @@ import pytest
 from corpus_models import path_of
 from darwinn_testbench.cli import commands
 from darwinn_testbench.cli.application import run_command_line
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.vision.answers import (
     KEYPOINTS,
@@ -26,6 +25,7 @@ from darwinn_testbench.vision.look import look
 from hypothesis import given
 from hypothesis import strategies as st
 from picture_models import colour_picture
+from sample_files import sample
 
 pytest.importorskip("PIL", reason="pictures are an extra")
 SIDES = st.integers(-20, 20)

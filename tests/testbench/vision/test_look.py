@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from darwinn_testbench.compiler import sample
 from darwinn_testbench.compiler.classifier import COLOURS
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.evaluation.run import evaluate
 from darwinn_testbench.vision.look import USUAL, look
 from picture_models import colour_folders, colour_picture
+from sample_files import sample
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from darwinn_sim.usb.errors import Stall
 from darwinn_sim.usb.function import UsbFunction
 from darwinn_sim.usb.requests import Setup
 from darwinn_testbench.chip.model import BoundModel, open_models
-from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.device.usb.attach import new_function
+from sample_files import sample
 
 REGISTERS = (
     *(0x44018, 0x44258, 0x46008, 0x48568, 0x485A8, 0x486D8, 0x486F0, 0x48788, 0x50000),

@@ -17,11 +17,11 @@ from darwinn_sim.usb.function import UsbFunction
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
-from darwinn_testbench.compiler.files import sample
 from darwinn_testbench.device.usb import usbip
 from darwinn_testbench.device.usb.attach import new_function
 from darwinn_testbench.device.usb.usbip import BUS_ID, UsbIpServer
 from echo_chip import RUN, echo
+from sample_files import sample
 from usbip_client import Returned, UsbIpClient
 
 PROGRAM = bytes((1, 5, 3, 5, 4, 0))
