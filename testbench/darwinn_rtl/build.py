@@ -35,9 +35,16 @@ from darwinn_rtl.waves import WAVES_VARIABLE, keep_waves
 VERILATOR_ARGUMENTS = (
     *("--cc", "--build", "-j", "1", "--assert", "-O3", "-Wno-fatal"),
     *("--x-assign", "unique", "--x-initial", "unique"),
-    *("-MAKEFLAGS", "OPT_FAST=-O2 OPT_GLOBAL=-O2"),
+    *("-MAKEFLAGS", "OPT_GLOBAL=-O2"),
 )
 """Assertions are always on. State without a reset starts at random, because Verilator has no X."""
+
+QUICK_VARIABLE = "DARWINN_RTL_QUICK"
+"""Environment variable: if it is set, the compiler optimises less, for short simulations. A build
+takes two thirds to a half of the time."""
+
+_SMALL_TOPS = ("arithmetic", "axi_bench", "harness")
+"""Designs without a tile, whose tests spend most of their time in Python."""
 
 SIMULATION_ENVIRONMENT = {
     "NO_COLOR": "1",
@@ -105,6 +112,7 @@ class Design:
         # Such builds are told apart from others, which keep the names that they have.
         kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
         kind += tuple(self.sizes.items())
+        kind += ("quick",) * _is_quick()
         # Sources of one's own, beside ours.
         kind += tuple(filter(None, [own_folder()]))
         # So are those of other chips than the built-in harness.
@@ -122,6 +130,16 @@ class SimulationFailed(AssertionError):
 
 class BuildFailed(SimulationFailed):
     """The tools refuse the sources."""
+
+
+def _is_quick() -> bool:
+    return QUICK_VARIABLE in os.environ
+
+
+def _optimisation(top: str) -> str:
+    if not _is_quick():
+        return "-O2"
+    return "-O0" if top in _SMALL_TOPS else "-O1"
 
 
 def generate(folder: Path, design: Design) -> list[Path]:
@@ -388,6 +406,7 @@ def _blocks(
 def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
     command = [
         *("verilator", *VERILATOR_ARGUMENTS, *search_arguments()),
+        *("-MAKEFLAGS", f"OPT_FAST={_optimisation(design.top)}"),
         *_instruments(design),
         *("-CFLAGS", f"-I{Path(output.name).parent}"),  # the generated header
         *arguments,
