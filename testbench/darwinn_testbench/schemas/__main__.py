@@ -11,9 +11,32 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from darwinn_testbench.schemas import COMMANDS, schema_of
 from darwinn_testbench.schemas.tables import manifest_schema, project_schema
+
+LINE_LENGTH = 100
+"""Of a schema's file. What fits into a line stands in one."""
+
+
+def text_of(value: Any, before: int = 0, depth: int = 0) -> str:
+    """``value`` as JSON, from column ``before`` on, with its further lines below ``depth``."""
+    flat = json.dumps(value)
+    # Behind it there may be a comma.
+    if before + len(flat) < LINE_LENGTH or not isinstance(value, dict | list):
+        return flat
+    indent = " " * (depth + 1)
+    if isinstance(value, list):
+        opening, closing = "[]"
+        parts = [("", each) for each in value]
+    else:
+        opening, closing = "{}"
+        parts = [(f"{json.dumps(key)}: ", each) for key, each in value.items()]
+    lines = [
+        indent + name + text_of(each, len(indent) + len(name), depth + 1) for name, each in parts
+    ]
+    return "\n".join([opening, ",\n".join(lines), " " * depth + closing])
 
 
 def main() -> int:
@@ -25,10 +48,7 @@ def main() -> int:
     given = parser.parse_args()
     schemas = {command: schema_of(command) for command in COMMANDS}
     schemas |= {"manifest": manifest_schema(), "project": project_schema()}
-    texts = {
-        f"{name}.json": json.dumps(schema, indent=1) + "\n"
-        for name, schema in sorted(schemas.items())
-    }
+    texts = {f"{name}.json": text_of(schema) + "\n" for name, schema in sorted(schemas.items())}
     if given.digests:
         for name, text in texts.items():
             print(f"{hashlib.sha256(text.encode()).hexdigest()}  {name}")
