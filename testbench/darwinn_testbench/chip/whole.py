@@ -39,7 +39,7 @@ from darwinn_testbench.chip.inputs import TensorMap, TensorPort, require_set
 from darwinn_testbench.chip.model import BoundModel, bind_file, choose_model, port_of
 from darwinn_testbench.chip.operators.chip_operator import ChipOperator
 from darwinn_testbench.chip.operators.custom_operator import CustomOperator, PlacedOperator
-from darwinn_testbench.chip.operators.kinds import NAMES
+from darwinn_testbench.chip.operators.kinds import NAMES, OnChip
 from darwinn_testbench.chip.operators.parts import PartedGraph
 from darwinn_testbench.chip.pipeline import Segment
 from darwinn_testbench.chip.preload import Preload
@@ -82,6 +82,7 @@ class WholeModel:
         sessions: the model of each custom operator of the chip, by the operator's number.
         infer: makes the chip's inferences; by default the session itself.
         kernels: of LiteRT, by the name of its ``OpResolverType``.
+        stand_in: takes the place of each custom operator of the chip; no session is used then.
 
     Raises:
         FormatError, InputError: the graph does not fit what is in the custom operators.
@@ -97,6 +98,7 @@ class WholeModel:
         sessions: dict[int, Session],
         infer: InferOnChip | None = None,
         kernels: str = REFERENCE_KERNELS,
+        stand_in: OnChip | None = None,
     ) -> None:
         self.operators = operators_on_cpu(model)
         refuse_unknown(file, model, [each.operator for each in self.operators])
@@ -104,7 +106,7 @@ class WholeModel:
         self._done: list[Inference] = []
         options: dict[str, object] = {"kernels": kernels, "threads": 1, "preserve": False}
         process = LiteRtProcess(file, TIME_LIMIT)
-        self._parts = PartedGraph(data, model, file, self._on_chip, process, options)
+        self._parts = PartedGraph(data, model, file, stand_in or self._on_chip, process, options)
         self._model, self._graph = model, model.subgraphs[0]
         self._inputs = self._named(
             [k for k in self._graph.inputs if not self._graph.tensors[k].is_variable]

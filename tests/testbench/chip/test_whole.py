@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from darwinn_formats.errors import Unavailable
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_testbench import Interpreter
 from darwinn_testbench.chip import ahead
+from darwinn_testbench.chip.cpu_time import cpu_time
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.execution import run
-from darwinn_testbench.chip.inputs import random_inputs
+from darwinn_testbench.chip.inputs import TensorMap, random_inputs
 from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.session import Inference, Session
 from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.check import CHIP_ARITHMETIC, CPU_OPERATORS
@@ -254,6 +257,25 @@ def test_times_say_what_they_cover() -> None:
     (cpu,) = measure(named(COMPILED, "Telepathy"), chip_only=False).figures["cpu"]
     assert cpu.milliseconds is None
     assert "Telepathy" in str(cpu)
+
+
+@pytest.mark.parametrize(
+    ("operator", "inferences"), [(BuiltinOperator.ABS, 0), (BuiltinOperator.COS, 1)]
+)
+def test_the_chip_is_run_only_if_the_time_on_the_cpu_depends_on_its_values(
+    monkeypatch: pytest.MonkeyPatch, operator: BuiltinOperator, inferences: int
+) -> None:
+    made = []
+    infer = Session.infer
+
+    def counted(session: Session, tensors: TensorMap, **options: Any) -> Inference:
+        made.append(session)
+        return infer(session, tensors, **options)
+
+    monkeypatch.setattr(Session, "infer", counted)
+    found = cpu_time(with_floats(PLAIN, operator))
+    assert found.milliseconds is not None
+    assert len(made) == inferences
 
 
 def test_many_inferences_use_the_lifted_program(monkeypatch: pytest.MonkeyPatch) -> None:
