@@ -81,7 +81,8 @@ class IreeReference(Interface):
     Globals are made, and ``__init`` is run, when the reference is made and on ``reset``. Taps see
     what every dispatch writes, and what fills and copies write; of modules without dispatches
     (``hal_inline``) they see each buffer when the function returns. Observers see functions of the
-    module, dispatches, transfers, and imports other than of the device.
+    module, dispatches, transfers, and imports other than of the device. ``parameters`` are the
+    files that were given.
     """
 
     observable = True
@@ -121,6 +122,7 @@ class IreeReference(Interface):
             entry if isinstance(entry, ParameterFile) else load_parameters(entry)
             for entry in parameters
         ]
+        self.parameters = tuple(files)
         self._host = _Host(self.module, ParameterStore(files), compiled=compiled)
         self._host.placeholders = placeholders
         natively = native_imports(self.module, natives or {})

@@ -10,38 +10,51 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from darwinn_formats import executorch, tfrt
+from darwinn_formats import executorch, iree, tfrt
 from darwinn_formats.executorch import schema
 from darwinn_formats.executorch.xnnpack import XnnpackGraph
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.executorch.xnnpack.operands import constant_of
 from darwinn_reference.tflite.graph import Network
 
+from darwinn_testbench.comparison.constant import LEAST, MOST_RANK, SHARE, Constant, mark
+from darwinn_testbench.comparison.untyped_constants import Store, cut, rows_of, stores_of
 from darwinn_testbench.layers.localise import Divergence
 
-LEAST = 16
-"""Elements of a constant from which on it can be told from others."""
-SHARE = 10
-"""Of so many elements one may differ in two constants that are taken for one."""
-_MOST_RANK = 5
 _MOST_TRIED = 1 << 26
 """Elements that are looked at to find the counterparts of constants that differ."""
+_ROUNDED = 2.0**-20
+"""Relative difference of two floats that compilers may have rounded apart."""
 
 
-@dataclass(frozen=True, eq=False)
-class Constant:
-    """A constant: how its program calls it, and its elements."""
+def constants_of_both(left: Any, right: Any) -> tuple[list[Constant], list[Constant]]:
+    """Constants of two programs.
 
-    name: str
-    data: AnyArray
+    Those of IREE have no types and sizes. They are found by what the other program has; of two such
+    programs they are rows of bytes.
+    """
+    programs = (left, right)
+    typed = [_typed_constants(each) for each in programs]
+    stores = [_stores(each) for each in programs]
+    first, second = (
+        cut(stores[side], typed[1 - side]) if stores[side] else typed[side] for side in (0, 1)
+    )
+    return (rows_of(stores[0]), rows_of(stores[1])) if all(stores) else (first, second)
 
 
-def constants_of(program: Any) -> list[Constant]:
-    """Constants of a side, as far as its format says types and sizes: none of IREE."""
+def _stores(program: Any) -> list[Store]:
+    module = getattr(program, "module", None)
+    if not isinstance(module, iree.Module):
+        return []
+    return stores_of(module, getattr(program, "parameters", ()))
+
+
+def _typed_constants(program: Any) -> list[Constant]:
+    """Constants of a program whose format says types and sizes: none of IREE."""
     network, file = getattr(program, "network", None), getattr(program, "file", None)
     if isinstance(network, Network):
         found = _of_network(network)
@@ -52,7 +65,7 @@ def constants_of(program: Any) -> list[Constant]:
     else:
         return []
     kept = (each for each in found if each.data.size >= LEAST)
-    return [replace(each, data=_plain(each.data)) for each in kept if each.data.dtype.kind in "fiu"]
+    return [each for each in kept if each.data.dtype.kind in "fiu"]
 
 
 def _plain(data: AnyArray) -> AnyArray:
@@ -126,19 +139,14 @@ def _unmatched(
     )
     for side, constants in enumerate((left, right)):
         for each in constants:
-            groups[each.data.dtype.str, each.data.size][side].append(each)
+            plain = replace(each, data=_plain(each.data))
+            groups[plain.data.dtype.str, plain.data.size][side].append(plain)
     for ours, theirs in groups.values():
-        known = [{_mark(each.data) for each in side} for side in (ours, theirs)]
+        known = [{mark(each.data) for each in side} for side in (ours, theirs)]
         yield (
-            [each for each in ours if _mark(each.data) not in known[1]],
-            [each for each in theirs if _mark(each.data) not in known[0]],
+            [each for each in ours if mark(each.data) not in known[1]],
+            [each for each in theirs if mark(each.data) not in known[0]],
         )
-
-
-def _mark(data: AnyArray) -> tuple[int, ...]:
-    """Sums of powers of the stored bits: of the same elements in any order they are the same."""
-    bits = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}").astype(np.uint64)
-    return tuple(int((bits**power).sum()) for power in (1, 2, 3))
 
 
 def _difference(one: Constant, two: Constant) -> Divergence | None:
@@ -148,7 +156,7 @@ def _difference(one: Constant, two: Constant) -> Divergence | None:
     size = one.data.size
     best: tuple[int, float, tuple[int, ...]] | None = None
     for order, ours, theirs in _orders(one.data, two.data):
-        wrong = ours != theirs
+        wrong = _apart(ours, theirs)
         count = int(np.count_nonzero(wrong))
         if best is None or count < best[0]:
             differences = np.abs(ours[wrong].astype(np.float64) - theirs[wrong])
@@ -170,12 +178,20 @@ def _difference(one: Constant, two: Constant) -> Divergence | None:
     )
 
 
+def _apart(ours: AnyArray, theirs: AnyArray) -> AnyArray:
+    """Where two constants differ: floats by more than rounding."""
+    apart: AnyArray = ours != theirs
+    if ours.dtype.kind == "f":
+        apart &= ~np.isclose(ours, theirs, rtol=_ROUNDED, atol=0, equal_nan=True)
+    return apart
+
+
 def _orders(one: AnyArray, two: AnyArray) -> Iterator[tuple[tuple[int, ...], AnyArray, AnyArray]]:
     """Orders of the dimensions in which two arrays can be one, with the elements of both.
 
     Of a format without sizes the elements are a row, which fits any order.
     """
-    if min(one.ndim, two.ndim) == 0 or max(one.ndim, two.ndim) > _MOST_RANK:
+    if min(one.ndim, two.ndim) == 0 or max(one.ndim, two.ndim) > MOST_RANK:
         return
     turned, other = (one, two) if one.ndim > 1 else (two, one)
     wanted = [size for size in other.shape if size != 1]

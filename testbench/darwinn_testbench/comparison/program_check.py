@@ -31,7 +31,7 @@ from darwinn_testbench.comparison.check import (
     row_of,
 )
 from darwinn_testbench.comparison.compare import compare
-from darwinn_testbench.comparison.constants import constants_of, differing
+from darwinn_testbench.comparison.constants import constants_of_both, differing
 from darwinn_testbench.comparison.conversion import Comparable, comparable, convert, quantised
 from darwinn_testbench.comparison.first_difference import (
     Judge,
@@ -94,8 +94,7 @@ class ProgramCheck(Check):
     def begin(self, progress: ProgressCallback) -> None:
         """Compare constants, where both sides are programs; a chip is prepared with its call."""
         if self.right is not None and self.left.device is None:
-            own, others = constants_of(self.left.program), constants_of(self.right.program)
-            self.constants = differing(own, others)
+            self.constants = differing(*constants_of_both(self.left.program, self.right.program))
 
     def go_further(self, progress: ProgressCallback) -> None:
         """As :class:`Check`: there are no such calls, what they would cost is not known."""
