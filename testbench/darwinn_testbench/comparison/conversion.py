@@ -1,7 +1,8 @@
 """Values of two programs in one type and quantisation, so that they can be compared.
 
 ``real = scale * (stored - zero_point)`` holds on both sides. Integers without a scale keep their
-value, except for a change of sign: then the zero point moves along, as 128 does for bytes.
+value, except for a change of sign: then the zero point moves along, as 128 does for bytes. If the
+other side has floats that its program rounds to integers, they are these integers.
 
 Inputs of one side are converted to what the other takes (:func:`convert`). Outputs are compared in
 a form that follows from both sides alone, and not from which of them is verified
@@ -143,16 +144,27 @@ def _in_steps(values: AnyArray, source: Port, steps: Steps) -> AnyArray:
 
 def _to_float(values: AnyArray, source: Port, target: Port) -> Converted:
     assert target.dtype is not None
-    if values.dtype.kind == "f" or not source.scale:
+    steps = target.steps
+    if values.dtype.kind == "f" or not (source.scale or steps):
         return Converted(values.astype(target.dtype))
-    real = (values.astype(np.float64) - (source.zero_point or 0)) * source.scale
+    stored = values
+    if steps is None or source.scale:
+        steps = Steps(source.scale or 1, source.zero_point or 0, values.dtype)
+    else:
+        stored = _integers(values, source, Port(target.name, steps.dtype, None)).values
+    real = (stored.astype(np.float64) - steps.zero_point) * steps.scale
     return Converted(real.astype(target.dtype), "dequantised")
 
 
 def _quantise(values: AnyArray, source: Port, target: Port) -> Converted:
     assert target.dtype is not None
-    if target.dtype.kind == "b" or not target.scale:
+    if target.dtype.kind == "b" or not (target.scale or source.steps):
         raise InputError(f"{source} cannot be converted to {target}, which has no scale")
+    if not target.scale:
+        assert source.steps is not None
+        stored = _in_steps(values, source, source.steps)
+        same = _integers(stored, Port(source.name, source.steps.dtype, None), target)
+        return Converted(same.values, "quantised")
     steps = Steps(target.scale, target.zero_point or 0, target.dtype)
     return Converted(_in_steps(values, source, steps), "quantised")
 

@@ -23,6 +23,8 @@ Shape = tuple[int | None, ...]
 
 _IMAGE_RANKS = (3, 4)
 """Dimensions of an image without and with its batch."""
+_MATRIX_RANK = 2
+"""Dimensions of an image of one row, where another program has all four."""
 
 _MANY = 8
 """Ports of one kind beyond which only names, maps and order are looked at."""
@@ -302,23 +304,36 @@ def _names(ports: Sequence[Port]) -> str:
 def layouts(left: Shape | None, right: Shape | None, *, device: bool) -> list[Layout]:
     """The layouts in which a left shape can be a right one; dimensions of 1 may be missing.
 
-    A device's tensors are NHWC.
+    Those in which the first ones are missing at most come first. A device's tensors are NHWC.
     """
     if left is None or right is None:
         return [Layout.SAME]
-    found = [Layout.SAME] if _equal(left, right) else []
-    if len(left) in _IMAGE_RANKS and len(right) in _IMAGE_RANKS:
-        full = (1,) * (4 - len(left)) + left
+    found = {Layout.SAME: left} if _equal(left, right) else {}
+    if _are_images(left, right):
+        full = _padded(left)
         for layout in (Layout.TO_NCHW, Layout.TO_NHWC)[: 1 if device else 2]:
             moved = tuple(full[axis] for axis in layout.value)
-            if _equal(moved, right) and _moves(full):
-                found.append(layout)
-    return found
+            if _equal(moved, right) and _moves(full, layout):
+                found[layout] = moved
+    return sorted(found, key=lambda layout: _padded(found[layout]) != _padded(right))
 
 
-def _moves(full: Shape) -> bool:
+def _padded(shape: Shape) -> Shape:
+    """A shape with the dimensions of 1 that an image has before it."""
+    return (1,) * (max(_IMAGE_RANKS) - len(shape)) + shape
+
+
+def _are_images(left: Shape, right: Shape) -> bool:
+    """Whether both sides may be images, one of them perhaps as a matrix of its pixels."""
+    ranks = {len(left), len(right)}
+    return ranks <= {*_IMAGE_RANKS} or ranks == {_MATRIX_RANK, max(_IMAGE_RANKS)}
+
+
+def _moves(full: Shape, layout: Layout) -> bool:
     """Whether a transposition moves data: of a single pixel or channel it does not."""
-    return full[3] != 1 and any(size != 1 for size in full[1:3])
+    channels = 1 if layout is Layout.TO_NHWC else 3
+    pixels = [size for axis, size in enumerate(full) if axis not in (0, channels)]
+    return full[channels] != 1 and any(size != 1 for size in pixels)
 
 
 def _equal(left: Shape, right: Shape) -> bool:
@@ -347,7 +362,9 @@ def arrange(values: AnyArray, layout: Layout, shape: Shape | None, *, where: str
     if layout is not Layout.SAME:
         full = values.reshape((1,) * (4 - values.ndim) + values.shape)
         moved = np.transpose(full, layout.value)
-        values = moved.reshape(moved.shape[4 - values.ndim :])
+        values = (
+            moved if values.ndim == _MATRIX_RANK else moved.reshape(moved.shape[4 - values.ndim :])
+        )
     if shape is None or values.shape == shape:
         return values
     known = [size for size in shape if size is not None]

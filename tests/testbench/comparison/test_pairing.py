@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,6 +141,22 @@ def test_a_transposed_image_is_brought_there_and_back(sizes: list[int], batch: b
         np.testing.assert_array_equal(moved.ravel(), image.ravel())
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((1, 12, 1, 5), (1, 1, 5, 12)), ((1, 24, 1, 5), (5, 24)), ((1, 6, 4, 1), (4, 6))],
+)
+def test_an_image_of_one_row_is_brought_there_and_back(left: Any, right: Any) -> None:
+    """Without its dimensions of 1 it would fit in the other layout as well."""
+    image = np.arange(np.prod(left)).reshape(left)
+    (layout, *_) = layouts(left, right, device=False)
+    moved = arrange(image, layout, right, where="")
+    assert layout is Layout.TO_NHWC
+    np.testing.assert_array_equal(moved.ravel(), np.moveaxis(image, 1, -1).ravel())
+    (back, *_) = layouts(right, left, device=False)
+    assert back is Layout.TO_NCHW
+    np.testing.assert_array_equal(arrange(moved, back, left, where=""), image)
+
+
 def test_dimensions_of_one_may_be_missing_and_open_ones_fit() -> None:
     assert layouts((1, 1, 1, 10), (10,), device=True) == [Layout.SAME]
     assert layouts((4, 5), (None, 5), device=True) == [Layout.SAME]
@@ -190,6 +207,19 @@ def test_integers_stay_but_for_their_sign_and_another_quantisation() -> None:
     assert wide.values.tolist() == [300]
     with pytest.raises(InputError, match="values 300 to 300 do not fit"):
         convert(np.array([300]), Port("w", np.dtype(np.int64), None), Port("u", UINT8, None))
+
+
+@pytest.mark.parametrize(("plain", "middle"), [(UINT8, 0), (INT8, 128)])
+def test_integers_without_a_scale_are_those_to_which_floats_are_rounded(
+    plain: Any, middle: int
+) -> None:
+    floats = Port("f", FLOAT32, None, steps=Steps(0.5, 10, UINT8))
+    stored = np.array([0, 10, 11, 127], plain)
+    real = convert(stored, Port("p", plain, None), floats).values
+    np.testing.assert_array_equal(real, (stored.astype(int) + middle - 10) * 0.5)
+    np.testing.assert_array_equal(convert(real, floats, Port("p", plain, None)).values, stored)
+    with pytest.raises(InputError, match="has no scale"):
+        convert(real, Port("f", FLOAT32, None), Port("p", plain, None))
 
 
 # --- which policy, from both sides ----------------------------------------------------------------
