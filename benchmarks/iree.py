@@ -36,6 +36,8 @@ MODULES = ("matmul_i8_dyn.vmvx", "conv_stablehlo.vmvx", "qmatmul_const.vmvx", "t
 SIZES = (64, 256)
 EQUAL, CLOSE, DIFFERENT = "equal", "float32", "DIFFERENT"
 """Outputs of both: the same bytes, or within the policy of that name."""
+GENERIC = "generic"
+"""The processor that machine code is for: any of this kind."""
 BELOW_NOISE = 0.01
 """A call that takes less than this is not held to the original: most of it is Python."""
 
@@ -113,14 +115,17 @@ def rows(folder: Path, repeat: int) -> Iterator[Row]:
         yield compared(name, folder / "matmul_i8_dyn.vmvx.vmfb", None, matrices, repeat)
 
 
-def compiled_rows(repeat: int) -> Iterator[Row]:
-    """Programs that IREE's compiler compiles here."""
+def module_of(text: str, target: str) -> bytes:
+    """A module that IREE's compiler, the extra `iree`, makes of a text for a target."""
     from iree.compiler import tools
 
-    def module(text: str) -> bytes:
-        data: bytes = tools.compile_str(text, target_backends=["vmvx"])
-        return data
+    generic = [f"--iree-llvmcpu-target-cpu={GENERIC}"] if target == "llvm-cpu" else []
+    data: bytes = tools.compile_str(text, target_backends=[target], extra_args=generic)
+    return data
 
+
+def compiled_rows(repeat: int) -> Iterator[Row]:
+    """Programs that IREE's compiler compiles here."""
     random = np.random.default_rng(0)
     for size in SIZES:
         floats: list[Any] = [
@@ -131,9 +136,11 @@ def compiled_rows(repeat: int) -> Iterator[Row]:
         ]
         for element, result, inputs in (("f32", "f32", floats), ("i8", "i32", bytes_)):
             name = f"linalg.matmul, {element}, {size}x{size}x{size}"
-            yield compared(name, module(product(size, element, result)), None, inputs, repeat)
+            yield compared(
+                name, module_of(product(size, element, result), "vmvx"), None, inputs, repeat
+            )
     image = random.integers(-128, 128, (1, 224, 224, 3)).astype(np.int8)
-    yield compared("MobileNet v1 1.0 224, int8", module(mobilenet()), None, [image], 1)
+    yield compared("MobileNet v1 1.0 224, int8", module_of(mobilenet(), "vmvx"), None, [image], 1)
 
 
 def measured(repeat: int) -> Iterator[Row]:

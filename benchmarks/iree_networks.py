@@ -1,10 +1,12 @@
-"""Programs for IREE's compiler, as ``linalg`` on tensors: matrix products and a MobileNet."""
+"""Programs for IREE's compiler, as ``linalg`` on tensors: matrix products, a layer, a MobileNet."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from darwinn_testbench.compiler import DenseNetwork
+from darwinn_testbench.compiler.parameters import dense_bounds, output_factors
 
 _WIDTHS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5)
 _BLOCKS = (*_WIDTHS, (1024, 2), (1024, 1))
@@ -28,6 +30,60 @@ func.func @main(%a: {taken}, %b: {taken}) -> {given} {{
   %f = linalg.fill ins(%z : {result}) outs(%e : {given}) -> {given}
   %r = linalg.matmul ins(%a, %b : {taken}, {taken}) outs(%f : {given}) -> {given}
   return %r : {given}
+}}"""
+
+
+def _literal(values: Any, element: str) -> str:
+    """A constant and its type."""
+    data = np.ascontiguousarray(values).tobytes().hex().upper()
+    sizes = "x".join(map(str, values.shape))
+    return f'arith.constant dense<"0x{data}"> : tensor<{sizes}x{element}>'
+
+
+def dense(network: DenseNetwork) -> str:
+    """A network of one fully connected layer, in the arithmetic of the chip's output stage.
+
+    Raises:
+        ValueError: it has several layers.
+    """
+    (layer,) = network.layers
+    taken, given = layer.inputs, layer.outputs
+    factors = output_factors(network.input, layer.weight_scales, layer.output)
+    low, high = dense_bounds(layer)
+    sums, result = f"tensor<1x{given}xi32>", f"tensor<1x{given}xi8>"
+    values = f"tensor<1x{taken}xi8>, tensor<{taken}x{given}xi8>, i32, i32"
+    rows = "affine_map<(i, j) -> (i, j)>"
+    column = "affine_map<(i, j) -> (j)>"
+    return f"""
+func.func @main(%image: tensor<1x{taken}xi8>) -> {result} {{
+  %weights = {_literal(layer.weights.T, "i8")}
+  %bias = {_literal(layer.bias, "i32")}
+  %factors = {_literal(factors, "f32")}
+  %point = arith.constant {network.input.zero_point} : i32
+  %zero = arith.constant 0 : i32
+  %low = arith.constant {float(low)!r} : f32
+  %high = arith.constant {float(high)!r} : f32
+  %middle = arith.constant {float(layer.output.zero_point)!r} : f32
+  %e = tensor.empty() : {sums}
+  %f = linalg.fill ins(%zero : i32) outs(%e : {sums}) -> {sums}
+  %s = linalg.quantized_matmul ins(%image, %weights, %point, %zero : {values}) outs(%f : {sums})
+      -> {sums}
+  %o = tensor.empty() : {result}
+  %r = linalg.generic {{indexing_maps = [{rows}, {column}, {column}, {rows}],
+      iterator_types = ["parallel", "parallel"]}} ins(%s, %bias, %factors :
+      {sums}, tensor<{given}xi32>, tensor<{given}xf32>) outs(%o : {result}) {{
+    ^bb0(%x: i32, %b: i32, %k: f32, %old: i8):
+      %total = arith.addi %x, %b : i32
+      %real = arith.sitofp %total : i32 to f32
+      %scaled = arith.mulf %real, %k : f32
+      %more = arith.maximumf %scaled, %low : f32
+      %less = arith.minimumf %more, %high : f32
+      %even = math.roundeven %less : f32
+      %moved = arith.addf %even, %middle : f32
+      %byte = arith.fptosi %moved : f32 to i8
+      linalg.yield %byte : i8
+  }} -> {result}
+  return %r : {result}
 }}"""
 
 
@@ -70,9 +126,7 @@ func.func @main(%image: {self.image}) -> tensor<1x{_CLASSES}xi32> {{
         return made
 
     def constant(self, values: Any, element: str) -> str:
-        data = np.ascontiguousarray(values).tobytes().hex().upper()
-        sizes = "x".join(map(str, values.shape))
-        return self.name(f'arith.constant dense<"0x{data}"> : tensor<{sizes}x{element}>')
+        return self.name(_literal(values, element))
 
     def drawn(self, *shape: int) -> str:
         return self.constant(self.random.integers(-127, 128, shape).astype(np.int8), "i8")

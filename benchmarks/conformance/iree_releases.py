@@ -68,6 +68,32 @@ def installed(release: str, folder: Path) -> Path | None:
     return None
 
 
+def published() -> list[str]:
+    """Releases that PyPI has beside those of the table, oldest first; none if it cannot be asked.
+
+    They come after the table was written.
+    """
+    newest = RELEASES[-1]
+    command = [sys.executable, "-m", "pip", "index", "versions", "iree-base-compiler"]
+    said = subprocess.run(command, capture_output=True, check=False, text=True).stdout
+    line = next((each for each in said.splitlines() if each.startswith("Available")), "")
+    found = [each.strip() for each in line.partition(":")[2].split(",") if each.strip()]
+    return found[: found.index(newest)][::-1] if newest in found else []
+
+
+def compiled_module(release: Path, text: str, module: Path, flags: Sequence[str] = ()) -> str:
+    """Compile a text for VMVX with a release's compiler; gives why it failed, or nothing."""
+    source = module.with_suffix(".mlir")
+    source.write_text(text)
+    asked = ["--iree-hal-target-backends=vmvx", *flags, str(source), "-o", str(module)]
+    return _run([_compiler(release), *asked])
+
+
+def tool_of(release: Path, name: str) -> Path | None:
+    """A tool of a release's runtime itself, behind the script of its package."""
+    return next((path for path in release.rglob(name) if "iree" in path.parts), None)
+
+
 def _compiler(release: Path) -> Path:
     """The compiler itself, behind the script of its package."""
     return next(release.rglob("_mlir_libs/iree-compile"))
@@ -92,7 +118,7 @@ def _run(command: Sequence[str | Path]) -> str:
 
 def _theirs(release: Path, module: Path, call: Sequence[Any], outputs: int) -> list[Any] | str:
     """Outputs of a call in the release's own runtime, whose state is new, or why there are none."""
-    tool = next((path for path in release.rglob("iree-run-module") if "iree" in path.parts), None)
+    tool = tool_of(release, "iree-run-module")
     if tool is None:
         return "the release has no runtime"
     command: list[str | Path] = [
@@ -110,10 +136,8 @@ def _theirs(release: Path, module: Path, call: Sequence[Any], outputs: int) -> l
 
 
 def _examine(release: Path, text: str, inputs: Sequence[Input], folder: Path) -> tuple[str, str]:
-    source, module = folder / "module.mlir", folder / "module.vmfb"
-    source.write_text(text)
-    flags = ["--iree-hal-target-backends=vmvx", str(source), "-o", str(module)]
-    if failure := _run([_compiler(release), *flags]):
+    module = folder / "module.vmfb"
+    if failure := compiled_module(release, text, module):
         return UNMADE, failure
     random = np.random.default_rng(0)
     calls = [[drawn(random, *entry) for entry in inputs] for _ in range(CALLS)]

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from darwinn_formats.errors import ExecutionError, Portable
 
+AND = " and "
+"""Between kinds of what is missing, where there are several."""
 _MOST_NAMES = 20
 """Names that an error lists: a file may have any number of them."""
 
@@ -30,7 +32,8 @@ class Unsupported(ExecutionError):
     """A program needs what the reference, or another part of the project, does not have.
 
     Attributes:
-        what: kind of what is missing, for example ``operators`` or ``delegates``.
+        what: kind of what is missing, for example ``operators`` or ``delegates``; several are
+            joined by "and".
         missing: names of all that are missing, sorted, without repetition.
     """
 
@@ -38,3 +41,8 @@ class Unsupported(ExecutionError):
         self.what = what
         self.missing = tuple(sorted(set(missing)))
         super().__init__(f"{what} that {part} does not have: {', '.join(self.missing)}")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of what is missing."""
+        return tuple(self.what.split(AND))

@@ -18,7 +18,7 @@ from darwinn_formats.executorch import ProgramFile, schema
 from darwinn_formats.limits import Clock
 
 from darwinn_reference.arrays import AnyArray
-from darwinn_reference.errors import Unsupported
+from darwinn_reference.errors import AND, Unsupported
 from darwinn_reference.executorch.element_types import mixed_types
 from darwinn_reference.executorch.looking import (
     Inspected,
@@ -117,12 +117,10 @@ class Method:
         self.file = file
         self.plan = plan
         given = natives or {}
-        self.operators = _operators_of(plan, given, placeholders=placeholders)
+        self.operators = _operators_of(plan, given, backends, placeholders=placeholders)
         _check_calls(plan, self.operators)
         known = {*backends, *given}
         missing = [entry.id for entry in plan.delegates if entry.id not in known]
-        if missing and not placeholders:
-            raise Unsupported("delegates", missing)
         self._refuse_devices()
         instead = placeholder_delegates(plan) if missing else ()
         self.delegates: list[DelegateRunner] = []
@@ -432,13 +430,27 @@ def missing_operators(plan: schema.ExecutionPlan) -> tuple[str, ...]:
     return tuple(entry.full_name for entry in plan.operators if entry.full_name not in OPERATORS)
 
 
-def refuse_missing(plans: Sequence[schema.ExecutionPlan], natives: Collection[str] = ()) -> None:
-    """Refuse methods with operators, or types of elements, that are not there: Unsupported."""
+def refuse_missing(
+    plans: Sequence[schema.ExecutionPlan],
+    natives: Collection[str] = (),
+    backends: Collection[str] = (),
+) -> None:
+    """Refuse methods with operators, delegates or types of elements that are not there.
+
+    Raises:
+        Unsupported: naming all operators and delegates, or all types.
+    """
     found = [name for plan in plans for name in missing_operators(plan)]
-    missing = [name for name in found if name not in natives]
-    if missing:
-        reasons = {name: f"{name} ({REFUSED[name]})" for name in missing if name in REFUSED}
-        raise Unsupported("operators", [reasons.get(name, name) for name in missing])
+    operators = [name for name in found if name not in natives]
+    reasons = {name: f"{name} ({REFUSED[name]})" for name in operators if name in REFUSED}
+    called = [entry.id for plan in plans for entry in plan.delegates]
+    missing = {
+        "operators": [reasons.get(name, name) for name in operators],
+        "delegates": [name for name in called if name not in natives and name not in backends],
+    }
+    kinds = [kind for kind, names in missing.items() if names]
+    if kinds:
+        raise Unsupported(AND.join(kinds), [name for kind in kinds for name in missing[kind]])
     tensors = [value.val for plan in plans for value in plan.values]
     types = [tensor.scalar_type for tensor in tensors if isinstance(tensor, schema.Tensor)]
     if foreign := [entry.name.lower() for entry in types if not has_arithmetic(entry)]:
@@ -446,10 +458,14 @@ def refuse_missing(plans: Sequence[schema.ExecutionPlan], natives: Collection[st
 
 
 def _operators_of(
-    plan: schema.ExecutionPlan, natives: Mapping[str, Native], *, placeholders: bool
+    plan: schema.ExecutionPlan,
+    natives: Mapping[str, Native],
+    backends: Collection[str],
+    *,
+    placeholders: bool,
 ) -> list[Operator]:
     if not placeholders:
-        refuse_missing([plan], natives)
+        refuse_missing([plan], natives, backends)
     names = [entry.full_name for entry in plan.operators]
     given = {name: native_operator(name, natives[name]) for name in names if name in natives}
     return [given.get(name) or OPERATORS.get(name) or placeholder_operator(name) for name in names]

@@ -10,7 +10,6 @@ from darwinn_formats.errors import ExecutionError
 from darwinn_formats.executorch import ProgramFile, schema
 from darwinn_formats.files import Source
 
-from darwinn_reference.errors import Unsupported
 from darwinn_reference.executorch import xnnpack
 from darwinn_reference.executorch.indexing import index_limit
 from darwinn_reference.executorch.interpreter import Backend, Method, refuse_missing
@@ -96,13 +95,7 @@ class ExecutorchReference(Interface):
         plans = [self.file.method(self.name_of(name)) for name in wanted]
         available = {**BACKENDS, **(backends or {})}
         if not placeholders:
-            refuse_missing(plans, natives or ())
-            known = {*available, *(natives or ())}
-            foreign = [
-                entry.id for plan in plans for entry in plan.delegates if entry.id not in known
-            ]
-            if foreign:
-                raise Unsupported("delegates", foreign)
+            refuse_missing(plans, natives or (), available)
         self.methods = {
             plan.name: Method(
                 self.file, plan, available, placeholders=placeholders, natives=natives

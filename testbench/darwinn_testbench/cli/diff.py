@@ -15,7 +15,7 @@ from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.cli.results import JUnit
 from darwinn_testbench.difference.difference import AspectFigures, FileFigures, compared
-from darwinn_testbench.difference.gates import Gate
+from darwinn_testbench.difference.gates import Gate, by_gates
 from darwinn_testbench.difference.rows import DIFFERS, DIGEST, NOT_KNOWN, Aspect, DifferenceRow
 from darwinn_testbench.difference.side import Comparing
 from darwinn_testbench.errors import InputError
@@ -139,7 +139,7 @@ def command(
         told = {"only": aspects, "references": _references(reference or ()), "gates": gate or ()}
         report = compared(asked(*sides, **told, progress=progress))
         if junit is not None:
-            write_result(junit, to_junit([report]))
+            write_result(junit, to_junit([by_gates(report)]))
         if html is not None:
             # Imported here: no other call should wait for it.
             from darwinn_testbench.difference.page import page_of

@@ -8,7 +8,9 @@ same elements are, in any order, then, in what is left, where all but a few are 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -128,13 +130,21 @@ def cut(stores: Sequence[Store], others: Sequence[Constant]) -> list[Constant]:
             found.append(same)
     looked = 0
     for other in left:
-        for store, form in itertools.product(stores, _forms(other.data)):
+        for store, (row, order) in itertools.product(stores, _forms(other.data)):
             looked += int(np.count_nonzero(store.free)) * _OF_LOOKS
-            step = None if looked > _MOST_LOOKED else _nearest(store, form)
+            step = None if looked > _MOST_LOOKED else _nearest(store, row)
             if step is not None:
-                found.append(store.take(step, form))
+                taken = store.take(step, row)
+                found.append(replace(taken, data=_in_order(taken.data, order, other.data.shape)))
                 break
     return found
+
+
+def _in_order(row: AnyArray, order: AnyArray, shape: tuple[int, ...]) -> AnyArray:
+    """Elements as the other constant has them; ``order`` says which of its elements each one is."""
+    data = np.empty_like(row)
+    data[order] = row
+    return data.reshape(shape)
 
 
 def _types(data: AnyArray) -> Iterator[AnyArray]:
@@ -174,17 +184,34 @@ def _marked(store: Store, data: AnyArray) -> Iterator[int]:
             yield int(step)
 
 
-def _forms(data: AnyArray) -> Iterator[AnyArray]:
-    """A constant as a row in each order of its dimensions, in the types that may be stored."""
-    for typed in _types(data):
-        seen = set[bytes]()
-        ranks = range(typed.ndim)
-        orders = itertools.permutations(ranks) if typed.ndim <= MOST_RANK else [tuple(ranks)]
-        for order in orders:
-            row = np.ascontiguousarray(typed.transpose(order)).reshape(-1)
-            if (known := row.tobytes()) not in seen:
-                seen.add(known)
-                yield row
+def _forms(data: AnyArray) -> Iterator[tuple[AnyArray, AnyArray]]:
+    """A constant as a row in each order of its dimensions, in the types that may be stored; beside
+    it which element each one is.
+    """
+    seen = set[bytes]()
+    for order in _orders(data.shape):
+        if (known := order.tobytes()) in seen:
+            continue
+        seen.add(known)
+        for typed in _types(data.reshape(-1)):
+            yield typed[order], order
+
+
+def _orders(shape: tuple[int, ...]) -> Iterator[NDArray[np.int64]]:
+    """Orders in which the elements of a constant may be stored.
+
+    Of a format without sizes the elements are a row, which may be a matrix of any sizes.
+    """
+    places = np.arange(math.prod(shape)).reshape(shape)
+    yield places.reshape(-1)
+    if places.ndim == 1:
+        for rows in range(2, math.isqrt(places.size) + 1):
+            if places.size % rows == 0:
+                yield places.reshape(rows, -1).T.reshape(-1)
+                yield places.reshape(-1, rows).T.reshape(-1)
+    elif places.ndim <= MOST_RANK:
+        for order in itertools.permutations(range(places.ndim)):
+            yield places.transpose(order).reshape(-1)
 
 
 def _nearest(store: Store, row: AnyArray) -> int | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from darwinn_testbench.difference.programs import FILE, GAP, PORTABLE
 from darwinn_testbench.difference.rows import Aspect, DifferenceRow, row
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import EXIT_CODES, Report, Verdict
 
 
 class Gate(StrEnum):
@@ -25,6 +26,19 @@ class Gate(StrEnum):
     """Constants that differ."""
     GAP = "gap"
     """The greatest difference of an output."""
+
+
+def by_gates(report: Report[DifferenceRow]) -> Report[DifferenceRow]:
+    """The report in which only gates fail, if there are any: a server counts what fails."""
+    if not any(each.aspect is Aspect.GATES for each in report.rows):
+        return report
+    rows = (
+        replace(each, verdict=Verdict.RAN, message=each.message or each.change)
+        if each.aspect is not Aspect.GATES and EXIT_CODES[each.verdict] == 1
+        else each
+        for each in report.rows
+    )
+    return replace(report, rows=tuple(rows))
 
 
 @dataclass(frozen=True)

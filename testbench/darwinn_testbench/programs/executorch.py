@@ -81,7 +81,7 @@ def _reference(
             file, methods=methods, placeholders=placeholders, natives=opening.natives
         )
     except Unsupported as error:
-        if error.what in ("operators", "delegates"):
+        if {"operators", "delegates"}.intersection(error.kinds):
             error.args = (f"{error} (--natives MODULE gives them)",)
         raise
 

@@ -127,7 +127,8 @@ def open_call(asked: Call, *, sketch: bool = False) -> ProgramCall:
         )
     except Unsupported as error:
         handler = None if found is None else found.handler_with(asked.data)
-        if not sketch or handler is None or not handler.sketch or error.what not in _PLACEHELD:
+        shown = sketch and _PLACEHELD.issuperset(error.kinds)
+        if not shown or handler is None or not handler.sketch:
             raise
         program = handler.sketch(source, Opening(function, natives, printed))
         missing = f"{NOT_EXECUTED}: {error}"

@@ -56,6 +56,14 @@ def test_a_changed_element_is_found_where_it_is_in_any_order(order: Any) -> None
     assert of_bias == ("constant data 0 at byte 1280", "c2", 1)
 
 
+def test_a_row_without_sizes_is_found_as_a_matrix_turned() -> None:
+    row = np.ascontiguousarray(FLOATS.T).reshape(-1)
+    assert differences([WEIGHTS, FLOATS], [row]) == []
+    assert differences([WEIGHTS, changed(FLOATS)], [row]) == [
+        ("constant data 0 at byte 320", "c0", 1)
+    ]
+
+
 def test_elements_in_tiles_are_the_same_elements() -> None:
     tiled = FLOATS.reshape(6, 4, 5, 2).transpose(2, 0, 3, 1)
     assert differences([WEIGHTS, tiled], [FLOATS]) == []
