@@ -46,8 +46,28 @@ class WritableViews(TypedViews):
         return super().__missing__(element)
 
 
+def device_copy(data: memoryview) -> memoryview:
+    """Data of the program as a device has it: a copy, which only the device may change."""
+    copy = np.frombuffer(data, np.uint8).copy()
+    return memoryview(copy).toreadonly()  # type: ignore[arg-type]
+
+
+def device_memory(memory: memoryview) -> memoryview:
+    """Memory as the device writes to it, also to constants that it was given (``device_copy``).
+
+    Data of the program itself stays read-only.
+    """
+    owner = memory.obj
+    if not memory.readonly or not isinstance(owner, np.ndarray) or not owner.flags.writeable:
+        return memory
+    start = address_of(memory) - owner.ctypes.data
+    return memoryview(owner.view(np.uint8))[start : start + len(memory)]  # type: ignore[arg-type]
+
+
 class Buffer:
     """Bytes that loads and stores go to: ``!vm.buffer``.
+
+    ``on_device`` says that a device stores to it (``device_memory``).
 
     Attributes:
         memory: the bytes; buffers over the same memory see the same bytes.
@@ -58,10 +78,12 @@ class Buffer:
 
     __slots__ = ("_address", "loads", "memory", "segment", "stores")
 
-    def __init__(self, memory: memoryview, segment: int | None = None) -> None:
+    def __init__(
+        self, memory: memoryview, segment: int | None = None, *, on_device: bool = False
+    ) -> None:
         self.memory = memory
         self.loads = TypedViews(memory)
-        self.stores = WritableViews(memory)
+        self.stores = WritableViews(device_memory(memory) if on_device else memory)
         self.segment = segment
         self._address: int | None = None
 

@@ -40,7 +40,7 @@ from darwinn_reference.iree.hal.objects import Executable
 from darwinn_reference.iree.imports import Handler, expect, merged
 from darwinn_reference.iree.interface import NUMBERS, Interface
 from darwinn_reference.iree.machine import Machine
-from darwinn_reference.iree.memory import Buffer, VmList, allocate
+from darwinn_reference.iree.memory import Buffer, VmList, allocate, device_memory
 from darwinn_reference.iree.natives import Native, native_imports
 from darwinn_reference.iree.parameter_store import ParameterStore
 from darwinn_reference.iree.parameters import PARAMETERS
@@ -291,7 +291,7 @@ class _Host:
                     f"the tap gives {replaced.dtype}{replaced.shape} for {unique}, "
                     f"not {data.dtype}{data.shape}"
                 )
-            data[...] = replaced
+            np.frombuffer(device_memory(buffer.memory), dtype, len(data))[...] = replaced
 
 
 class _VmvxExecutable:
@@ -330,7 +330,7 @@ class _VmvxExecutable:
             raise ExecutionError(f"entry point {entry} of {len(self.entries)}")
         function = self.entries[entry]
         words = np.array(constants, np.int32).tobytes()
-        buffers = [Buffer(binding) for binding in bindings]
+        buffers = [Buffer(binding, on_device=True) for binding in bindings]
         fixed = (self._local_memory(function), Buffer(memoryview(words)), VmList(list(buffers)))
         observer = self.host.observer
         if observer is not None:

@@ -108,7 +108,7 @@ def touched_parts(buffer: Buffer, ranges: Ranges | None) -> Iterator[tuple[Buffe
     start = buffer.address
     found = [] if ranges is None else list(ranges.within(start, start + len(buffer)))
     for each in found:
-        part = Buffer(buffer.memory[each.start - start : each.stop - start])
+        part = Buffer(buffer.memory[each.start - start : each.stop - start], on_device=True)
         if each.stores:
             _ = part.stores[each.element]
         yield part, each.stores

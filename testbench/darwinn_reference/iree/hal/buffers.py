@@ -19,7 +19,7 @@ from darwinn_reference.iree.hal.objects import (
     text_of,
 )
 from darwinn_reference.iree.imports import expect
-from darwinn_reference.iree.memory import Buffer, allocate
+from darwinn_reference.iree.memory import Buffer, allocate, device_copy
 
 _QUEUED = "device affinity wait signal pool types usage size"
 
@@ -52,9 +52,16 @@ def _initialized(source: Any, offset: int, length: int) -> HalBuffer:
     "0riiirII_r",
     "allocator attempt types usage source offset length",
 )
-@HAL.add("ex.file.from_memory", "0rIirIIi_r", "device affinity access source offset length flags")
 def imported(source: Any, offset: int, length: int) -> HalBuffer:
-    """Memory of the program as a buffer, or as a file."""
+    """Memory of the program as a buffer. The device may write to constants, as in the original."""
+    found = opened(source, offset, length)
+    memory = found.contents.memory
+    return HalBuffer(Buffer(device_copy(memory))) if memory.readonly else found
+
+
+@HAL.add("ex.file.from_memory", "0rIirIIi_r", "device affinity access source offset length flags")
+def opened(source: Any, offset: int, length: int) -> HalBuffer:
+    """Memory of the program as a file."""
     data = source_of(source)
     length = len(data) - offset if length == WHOLE_BUFFER else length
     return HalBuffer(Buffer(data.part(offset, length)))

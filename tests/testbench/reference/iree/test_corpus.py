@@ -12,6 +12,8 @@ import pytest
 from darwinn_formats.errors import ExecutionError
 from darwinn_reference.errors import Unsupported
 from darwinn_reference.iree import IreeReference, OriginalIree, why_not
+from darwinn_reference.iree.memory import device_copy
+from darwinn_reference.iree.reference import _VmvxExecutable
 from darwinn_reference.protocol import Intermediate, Port, Reference
 from darwinn_testbench.comparison.compare import compare
 from darwinn_testbench.policy import NAMED, Policy
@@ -246,3 +248,18 @@ def test_a_tap_sees_the_buffers_of_an_inline_module(corpus: Path) -> None:
     reference.run(inputs, function=function, tap=lambda entry: seen.append(entry))
     assert any(entry.data.nbytes == golden.nbytes for entry in seen)
     assert {entry.operation for entry in seen} == {"hal_inline.buffer.allocate"}
+
+
+def test_a_dispatch_may_store_to_a_constant_that_it_was_given(corpus: Path) -> None:
+    """Compilers place a result over a constant: the original lets the dispatch do that."""
+    reference = IreeReference(corpus / "vmfb" / "v17" / "add.vmvx.vmfb")
+    (nested,) = reference.module.nested.values()
+    executable = _VmvxExecutable(nested, reference._host)
+    two = np.arange(16, dtype=np.float32), np.full(16, 0.5, np.float32)
+    sources = [memoryview(each.tobytes()) for each in (*two, np.zeros(16, np.float32))]
+    bindings = [device_copy(each) for each in sources]
+    executable.dispatch(0, (1, 1, 1), (), bindings)
+    np.testing.assert_array_equal(np.frombuffer(bindings[2], np.float32), two[0] + two[1])
+    assert bytes(sources[2]) == bytes(64)
+    with pytest.raises(ExecutionError, match="a store to read-only data"):
+        executable.dispatch(0, (1, 1, 1), (), sources)

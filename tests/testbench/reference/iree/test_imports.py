@@ -190,6 +190,23 @@ def device_buffer(*values: int) -> hal.HalBuffer:
     return hal.HalBuffer(Buffer(memoryview(bytearray(values))))
 
 
+def test_the_device_writes_to_its_constants_and_not_to_the_data_of_the_program() -> None:
+    host: Any = Recorder()
+    data = Buffer(memoryview(bytes(range(12))))
+    constants = call(host, "allocator.import", None, 1, 0, 0, 0, data, 4, 8)
+    assert constants.contents.memory.readonly
+    (part,) = [call(host, "buffer.subspan", constants, 2, 4)]
+    hal.transfers.fill(host, part.contents.memory, 7, 2)
+    assert bytes(constants.contents.memory) == bytes([4, 5, 7, 0, 7, 0, 10, 11])
+    Buffer(part.contents.memory, on_device=True).stores["i32"][0] = -1
+    assert bytes(constants.contents.memory) == bytes([4, 5, 255, 255, 255, 255, 10, 11])
+    assert bytes(data.memory) == bytes(range(12))
+    with pytest.raises(ExecutionError, match="a store to read-only data"):
+        _ = Buffer(data.memory, on_device=True).stores["i8"]
+    with pytest.raises(ExecutionError, match="a copy to read-only data"):
+        hal.transfers.copy(host, part.contents.memory, data.memory[:4])
+
+
 def test_commands_take_what_is_bound_to_their_slots() -> None:
     host = Recorder()
     commands = call(host, "command_buffer.create", None, 0, 0, 0, 0)
@@ -227,7 +244,7 @@ def test_queues_work_at_once() -> None:
     assert bytes(target.contents.memory) == b"yz\2\1\2\1yz"
     with pytest.raises(ExecutionError, match="a pattern of 2 bytes does not fill 3"):
         call(host, "device.queue.fill", None, 0, None, None, target, 0, 3, 1, 2, 0)
-    rodata = call(host, "allocator.import", None, 1, 0, 0, 0, source, 0, -1)
+    rodata = call(host, "ex.file.from_memory", None, 0, 0, source, 0, -1, 0)
     with pytest.raises(ExecutionError, match="read-only"):
         call(host, "device.queue.fill", None, 0, None, None, rodata, 0, 2, 1, 2, 0)
 
