@@ -459,12 +459,12 @@ def extreme(of: Operands) -> Iterator[Key]:
 
 
 def _of_two(one: Key, other: Key, function: Callable[[int, int], int], name: Key) -> Key:
-    """A function of two bytes; of one alone, it may be that byte or a constant."""
+    """A function of two bytes; of one alone, it may be that byte. It is a constant of constants."""
     known = [_values(one), _values(other)]
     choices = [values or range(256) for values in known]
     if any(known):
         found = [function(x, y) for x in choices[0] for y in choices[1]]
-        if len({*found}) == 1:
+        if all(known):
             return ("constant", found[0])
         if found == [*range(256)]:
             return other if known[0] else one

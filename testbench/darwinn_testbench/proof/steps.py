@@ -92,7 +92,8 @@ def sum_of_two(
 ) -> Elements:
     """What an output stage makes of the sum of two bytes, of which any may be constant.
 
-    A sum of one byte that is not constant may come out as this byte, or as a constant.
+    A sum of one byte that is not constant may come out as this byte. No program knows of such a sum
+    that it is the same of every byte (``darwinn_sim.units.numbered_sums``), so it is none here.
     """
     found = _known_too(sums([*terms], [*weights], constant), factor, bounds)
     low, high, zero_point = bounds
@@ -104,9 +105,7 @@ def sum_of_two(
             totals = weights[own] * every + weights[other] * int(known) + constant
             values = np.rint(totals.astype(np.float32) * factor) + zero_point
             values = np.clip(values, low, high).astype(np.uint64)
-            if (values == values[0]).all():
-                found[here] = values[0]
-            elif np.array_equal(values, every):
+            if np.array_equal(values, every):
                 found[here] = terms[own][here]
     return found
 
