@@ -257,6 +257,13 @@ class CastOptions:
 
 
 @_option_table
+class ShapeOptions:
+    """Options of SHAPE: what the type of its result says too."""
+
+    out_type: TensorType = element_type()
+
+
+@_option_table
 class GatherOptions:
     """Options of GATHER."""
 

@@ -72,6 +72,11 @@ def cast(call: Call) -> AnyArray:
     return converted
 
 
+def shape(call: Call) -> AnyArray:
+    """SHAPE: the extents of a tensor, whatever it holds."""
+    return np.array(call.operand(0).value.shape, call.outputs[0].dtype)
+
+
 def place(call: Call, choose: Callable[..., AnyArray]) -> AnyArray:
     """ARG_MAX, ARG_MIN: the first index of the greatest or least value."""
     indices = choose(call.operand(0).value, axis=int(call.constant(1).reshape(-1)[0]))

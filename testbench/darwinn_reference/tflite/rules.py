@@ -302,12 +302,13 @@ HOST: Mapping[str, OperatorFunction] = {
     "GATHER_ND": host.gather_nd,
     "MUL": partial(host.of_numbers, function=np.multiply),
     "QUANTIZE": host.quantize_floats,
+    "SHAPE": host.shape,
     "SQRT": host.square_root,
     "SUB": partial(host.of_numbers, function=np.subtract),
 }
 """Operators that the host does, in LiteRT's arithmetic: those of plain numbers and of indices."""
 
-_HOST_ONLY = frozenset({"ARG_MAX", "ARG_MIN", "CAST", "DEQUANTIZE", "GATHER", "GATHER_ND"})
+_HOST_ONLY = frozenset({"ARG_MAX", "ARG_MIN", "CAST", "DEQUANTIZE", "GATHER", "GATHER_ND", "SHAPE"})
 """Those that are the host's although their input is quantised."""
 
 

@@ -11,7 +11,7 @@ from darwinn_formats import tflite
 from darwinn_sim import chip
 
 from darwinn_testbench.compilation.times import inference_of, phase_cycles, timed
-from darwinn_testbench.compiler.stages.build import Built, Fate, Piece
+from darwinn_testbench.compiler.stages.build import FOLDED, Built, Fate, Piece
 from darwinn_testbench.compiler.stages.executable import COMPILER
 from darwinn_testbench.compiler.stages.operations import AnyOperation
 from darwinn_testbench.explain.conditions import (
@@ -107,7 +107,7 @@ def rows_of(model: tflite.Model, fates: Sequence[Fate], file: str = "") -> tuple
         elif not fate.on_chip:
             against = [each for each in objections(nodes[fate.number]) if each.condition.sure]
             status = against[0].condition.message if against else UNSPECIFIED
-            reason = against[0].text if against else _ours(fate)
+            reason = against[0].text if against and reason != FOLDED else _ours(fate)
         outputs = nodes[fate.number].outputs
         rows.append(
             CompileRow(

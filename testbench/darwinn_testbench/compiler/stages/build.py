@@ -24,6 +24,7 @@ from darwinn_testbench.compiler.stages.executable import (
     package_of,
     with_custom_operators,
 )
+from darwinn_testbench.compiler.stages.folding import folded, is_folded
 from darwinn_testbench.compiler.stages.host import NO_OPERATION
 from darwinn_testbench.compiler.stages.importer import Importer, StaysError
 from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph, Port
@@ -122,6 +123,7 @@ def build_together(models: Sequence[Asked], worth: Worth | None = None) -> tuple
     Raises:
         ModelError: a model is of a kind of which no network is made.
     """
+    models = [replace(each, model=folded(each.model, each.name)) for each in models]
     cuts = [_cut(each, worth) for each in models]
     planned = iter(planned_together([graph for cut in cuts for graph in cut.graphs]))
     programs = []
@@ -349,6 +351,8 @@ def _partition(
     )
 
 
+FOLDED = "a constant, which nothing has to compute"
+"""Why an operator is nowhere: its results follow from the file (``folding``)."""
 _VIEW = "another shape of bytes that nothing on the chip needs"
 
 
@@ -362,6 +366,9 @@ def _walk(
     behind: dict[int, int] = {}
     for operator in source.operators:
         number, name = operator.index, operator.name
+        if is_folded(source, operator):
+            fates.append(Fate(number, name, FOLDED))
+            continue
         ender = next((behind[k] for k in operator.inputs if k in behind), None)
         if ender is not None:
             blocker = source.operators[ender]
@@ -406,7 +413,7 @@ def _outputs(source: Network, chip: set[int]) -> list[int]:
     made = _made(source, chip)
     wanted = set(source.outputs)
     for operator in source.operators:
-        if operator.index not in chip:
+        if operator.index not in chip and not is_folded(source, operator):
             wanted.update(operator.inputs)
     return sorted(made & wanted)
 

@@ -169,7 +169,8 @@ Part = tuple[IntegerGraph, Package, frozenset[int]]
 def with_custom_operators(model: tflite.Model, parts: Sequence[Part]) -> bytes:
     """The model in which each part has become one custom operator.
 
-    Operators run as soon as their inputs are there, those of the CPU in their order.
+    Operators run as soon as their inputs are there, those of the CPU in their order. What makes
+    constants alone (``folding``) goes.
     """
     source = model.subgraphs[0]
     on_chip = frozenset().union(*(numbers for _, _, numbers in parts))
@@ -177,6 +178,7 @@ def with_custom_operators(model: tflite.Model, parts: Sequence[Part]) -> bytes:
         (number, operator)
         for number, operator in enumerate(source.operators)
         if number not in on_chip
+        and not all(_is_constant(model, index) for index in operator.outputs)
     ]
     for graph, package, numbers in parts:
         model, custom = _with_code(model, graph, package)
