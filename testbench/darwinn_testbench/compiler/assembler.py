@@ -59,12 +59,16 @@ class Watcher(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """A descriptor: which host buffer, how much of it, and which stream of the chip it feeds."""
+    """A descriptor: which host buffer, how much of it, and which stream of the chip it feeds.
+
+    It begins ``offset`` bytes behind the buffer's first one.
+    """
 
     buffer: Description
     name: str
     size: int
     tag: DescriptorTag
+    offset: int = 0
 
 
 class Assembler:
@@ -120,9 +124,11 @@ class Assembler:
         several slots, and all of them read the registers as they were before the bundle; so one
         bundle can store a register that an earlier one has set, and load the next.
         """
-        low, high, size, tag = range(4)
+        low, high, size, tag, spare = range(5)
         self._relocated_move(low, transfer, Position.LOWER_32BIT)
         self._relocated_move(high, transfer, Position.UPPER_32BIT)
+        if transfer.offset:
+            self._add((low, high), transfer.offset, spare)
         self._store_word(DescriptorWord.ADDRESS_LOW, low, (size, transfer.size))
         self._store_word(DescriptorWord.ADDRESS_HIGH, high, (tag, transfer.tag))
         self._issue(size, tag)
@@ -130,7 +136,7 @@ class Assembler:
         out = transfer.tag is DescriptorTag.OUTPUT
         self._hints.append(
             DmaHint(
-                DmaDescriptorHint(meta, 0, transfer.size),
+                DmaDescriptorHint(meta, transfer.offset, transfer.size),
                 Direction.OUTFEED if out else Direction.INFEED,
             )
         )
@@ -188,6 +194,24 @@ class Assembler:
     def _move(self, register: int, value: int) -> None:
         self.emit("Scalar", _move(register, value))
 
+    def _add(self, halves: tuple[int, int], offset: int, spare: int) -> None:
+        """Add less than 2^31 to the number in two registers, with a third one to find the carry.
+
+        The lower half carries if its top bit is set, and if the other bits and what is added to
+        them set it again. The vendor's compiler adds in this way, too.
+        """
+        low, high = halves
+        top, carry = range(2)
+        self.emit("Scalar", _alu(AluOperation.LESS, top, low, immediate=0))
+        self.emit("Scalar", _alu(AluOperation.NOT_EQUAL, carry, low, low))
+        self.emit("Scalar", _alu(AluOperation.AND, spare, low, immediate=(1 << 31) - 1))
+        if_top = {"gate": 1, "predicate": top, "polarity": 1}
+        self.emit("Scalar", _alu(AluOperation.ADD, spare, spare, immediate=offset), **if_top)
+        self.emit("Scalar", _alu(AluOperation.LESS, carry, spare, immediate=0), **if_top)
+        self.emit("Scalar", _alu(AluOperation.ADD, low, low, immediate=offset))
+        if_carry = {"gate": 1, "predicate": carry, "polarity": 1}
+        self.emit("Scalar", _alu(AluOperation.ADD, high, high, immediate=1), **if_carry)
+
     def _store_word(
         self, word: DescriptorWord, register: int, then: tuple[int, int] | None = None
     ) -> None:
@@ -204,6 +228,23 @@ class Assembler:
         self._store_word(DescriptorWord.SIZE, size)
         self._store_word(DescriptorWord.TAG, tag)
         self.emit("Scalar", store_op=StoreOperation.ISSUE)
+
+
+def _alu(
+    operation: AluOperation,
+    destination: int,
+    one: int,
+    other: int = 0,
+    immediate: int | None = None,
+) -> Values:
+    """An operation of two registers, or of one and an immediate."""
+    return {
+        "alu_op": operation,
+        "alu_immediate": immediate is not None,
+        "alu_destination": destination,
+        "alu_a": one,
+        "alu_b": other if immediate is None else immediate,
+    }
 
 
 def _move(register: int, value: int) -> Values:

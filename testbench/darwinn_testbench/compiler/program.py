@@ -224,11 +224,13 @@ def wrapped(count: int) -> int:
 # --- input --------------------------------------------------------------------------------------
 
 
-def request_input(program: Assembler, name: str, size: int, twice: int = 0) -> None:
+def request_input(
+    program: Assembler, name: str, size: int, twice: int = 0, offset: int = 0
+) -> None:
     """Ask the host for the input and pop it into the activation buffer; ``size`` in bytes.
 
     ``twice`` are the units that are sent twice at most, where bands of the input overlap: they are
-    counted as free twice.
+    counted as free twice. What is asked for begins ``offset`` bytes behind the first one.
     """
     # The pop counts the free places of the buffer: at the start nearly all of them.
     program.emit(
@@ -246,7 +248,7 @@ def request_input(program: Assembler, name: str, size: int, twice: int = 0) -> N
         fifo=InputFifo.ACTIVATIONS,
     )
     program.transfer(
-        Transfer(Description.BASE_ADDRESS_INPUT_ACTIVATION, name, size, DescriptorTag.INPUT)
+        Transfer(Description.BASE_ADDRESS_INPUT_ACTIVATION, name, size, DescriptorTag.INPUT, offset)
     )
 
 

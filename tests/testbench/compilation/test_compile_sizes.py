@@ -10,7 +10,8 @@ from darwinn_formats.tflite import options as o
 from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_model
 from darwinn_testbench.compilation.engines import compare_engines
 from darwinn_testbench.compiler.random_networks import RandomNetwork
-from darwinn_testbench.compiler.stages import parts, placement, schedule
+from darwinn_testbench.compiler.stages import fitting, parts, placement, planning, schedule
+from darwinn_testbench.compiler.stages.bands import Chain
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Verdict
 
@@ -47,6 +48,54 @@ def test_sums_and_prelus_run_band_by_band() -> None:
     assert result.built is not None
     assert result.built.pieces[0].placement.chains
     assert_proved(result)
+
+
+def chains_of(result: Compiled) -> list[Chain]:
+    assert result.built is not None
+    return [chain for piece in result.built.pieces for chain in piece.placement.chains]
+
+
+def test_results_take_the_place_of_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below their sources from the first band on, above them from the last one on."""
+    monkeypatch.setattr(fitting, "_LIMITS", (2600,))
+    network = RandomNetwork(5, (1, 20, 24, 4), signed=True)
+    value = network.layer(network.values[0], 40, 1)
+    for kernel in (3, 1, 3, 1):
+        value = network.layer(value, 40, kernel)
+    network.layer(value, 4, 1)
+    result = compiled(network)
+    assert result.built is not None
+    (piece,) = result.built.pieces
+    assert {
+        piece.placement.bands_of(each, piece.graph.operations[each.last].result)[0] == 0
+        for each in chains_of(result)
+        if each.over is not None
+    } == {False, True}
+    assert_proved(result)
+
+
+@pytest.mark.parametrize(("limit", "across", "kept"), [(1500, 1, True), (1200, 6, False)])
+def test_inputs_come_band_by_band(
+    limit: int, across: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parameters come between bands where the chip keeps none."""
+    monkeypatch.setattr(fitting, "_LIMITS", (limit,))
+    if not kept:
+        monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas: 0)
+    network = RandomNetwork(5, (1, 44, 44, 3), signed=False)
+    network.layer(network.window(network.values[0], 16, 5, (2, 2)), 8, 1)
+    result = compiled(network)
+    assert [(each.fed, each.across) for each in chains_of(result)] == [(0, across)]
+    assert bool(result.report.figures["streamed_bytes"]) is not kept
+    assert_proved(result)
+
+
+def test_what_does_not_fit_as_a_copy_stays_with_those_behind_it() -> None:
+    """The operator that makes the image goes to the chip: its parts fit."""
+    network = RandomNetwork(5, (1, 80, 80, 3), signed=True)
+    network.transposed(network.layer(network.values[0], 32, 1))
+    rows = compiled(network, check=False).report.rows
+    assert [row.place for row in rows] == [Place.CHIP, Place.CPU]
 
 
 @pytest.mark.parametrize("channels", [5, 1029])

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
     Channelwise,
@@ -30,12 +32,16 @@ from darwinn_testbench.compiler.stages.operations import (
     sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import (
+    TILES,
     Interval,
     Spread,
+    Storage,
+    column_of,
     common,
     hull,
     length,
     pieces_of,
+    row_of,
 )
 
 Axes = tuple[Spread, Spread]
@@ -61,11 +67,20 @@ MEMBERS = (
 
 @dataclass(frozen=True)
 class Chain:
-    """Operations ``first`` to ``last`` of a graph, in so many bands."""
+    """Operations ``first`` to ``last`` of a graph, in so many bands.
+
+    A band is some rows of what each tile has of the result, or one of ``across`` parts of them.
+    The result may lie ``over`` a source, by index: each band takes the place of what no band needs
+    any more (:func:`distances`). A source can be ``fed``, by index: an input of the network, of
+    which the host sends to each band what it needs. A chain of one operation is of use only so.
+    """
 
     first: int
     last: int
     bands: int
+    over: int | None = None
+    fed: int | None = None
+    across: int = 1
 
     def __contains__(self, step: int) -> bool:
         return self.first <= step <= self.last
@@ -73,6 +88,11 @@ class Chain:
     def members(self, operations: Sequence[AnyOperation]) -> tuple[AnyOperation, ...]:
         """The operations of the chain."""
         return tuple(operations[self.first : self.last + 1])
+
+    def axes(self, operations: Sequence[AnyOperation], result: Axes) -> tuple[Band, ...]:
+        """Each band, with the axes of the result of the chain."""
+        members, numbers = self.members(operations), (self.bands // self.across, self.across)
+        return band_axes(members, result, numbers, self.over is not None)
 
     def sources(self, operations: Sequence[AnyOperation]) -> dict[int, Image]:
         """The images of several pixels that the chain reads and does not make, by index."""
@@ -134,24 +154,74 @@ class Band:
     needs: Mapping[int, Needs]
 
 
+def distances(source: Storage, bands: Sequence[tuple[Storage, Needs]]) -> tuple[int, int]:
+    """How far a result has to lie from the source whose place it takes, band by band.
+
+    Args:
+        source: the source; its first byte is not looked at.
+        bands: by band the result of which it computes some rows, and what it needs of the source.
+
+    Returns:
+        Bytes by which the result has to lie below the source, if bands are computed from the first
+        to the last one, and above it, if from the last to the first one. A band writes nothing that
+        it reads itself, since it may read all of that several times.
+    """
+    below, above = [0], [0]
+    for tile in TILES:
+        read: list[Interval] = []
+        written: list[Interval] = []
+        for result, needs in bands:
+            if not result.own_pixels(tile):
+                continue
+            rows, columns = (needs[0][row_of(tile)], needs[1][column_of(tile)])
+            read.append(_bytes(source, tile, rows, columns))
+            written.append(_bytes(result, tile, *result.own(tile)))
+        for number, (low, high) in enumerate(written):
+            below.append(high - min(first for first, _ in read[number:]))
+            above.append(max(end for _, end in read[: number + 1]) - low)
+    return max(below), max(above)
+
+
+def _bytes(storage: Storage, tile: int, rows: Interval, columns: Interval) -> Interval:
+    """First byte of some rows and columns, and the one behind them, from that of the image on."""
+    first = storage.address(tile, rows[0], columns[0])
+    last = storage.address(tile, rows[1] - 1, columns[1] - 1)
+    return first - storage.base, last + storage.image.pitch - storage.base
+
+
 @lru_cache(maxsize=64)
-def band_axes(members: tuple[AnyOperation, ...], result: Axes, bands: int) -> tuple[Band, ...]:
-    """Each band of a chain whose last result has the axes ``result``."""
-    return tuple(_bands(members, result, bands))
+def band_axes(
+    members: tuple[AnyOperation, ...], result: Axes, numbers: tuple[int, int], exact: bool = False
+) -> tuple[Band, ...]:
+    """Each band of a chain whose last result has the axes ``result``.
+
+    ``numbers`` of bands are those of rows, and of parts of each. With ``exact`` each place computes
+    nothing but what is its own.
+    """
+    return tuple(_bands(members, result, numbers, exact))
 
 
-def _bands(members: Sequence[AnyOperation], result: Axes, bands: int) -> Iterator[Band]:
-    rows, columns = result
-    for band in range(bands):
-        own = tuple(pieces_of(each, bands)[band] for each in rows.own)
+def _bands(
+    members: Sequence[AnyOperation], result: Axes, numbers: tuple[int, int], exact: bool
+) -> Iterator[Band]:
+    rows, columns = (replace(each, is_exact=exact) for each in result)
+    for band in np.ndindex(numbers):
+        own = [
+            replace(axis, own=tuple(pieces_of(each, number)[place] for each in axis.own))
+            for axis, number, place in zip((rows, columns), numbers, band, strict=True)
+        ]
         last = members[-1].result.index
-        made: dict[int, Axes] = {last: (replace(rows, own=own), columns)}
+        made: dict[int, Axes] = {last: (own[0], own[1])}
         needs: dict[int, Needs] = {}
         for operation in reversed(members):
             image = operation.result
             if image.index != last:
                 window = needs.pop(image.index)
-                made[image.index] = _local(image.height, window[0]), _local(image.width, window[1])
+                axes = local(image.height, window[0]), local(image.width, window[1])
+                made[image.index] = (
+                    replace(axes[0], is_exact=exact),
+                    replace(axes[1], is_exact=exact),
+                )
             wanted = needs_of(operation, *made[image.index])
             for source in sources_of(operation):
                 if not source.is_vector:
@@ -167,7 +237,8 @@ def _both(first: tuple[Interval, ...], second: tuple[Interval, ...]) -> tuple[In
     return tuple(hull(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _local(size: int, window: tuple[Interval, ...]) -> Spread:
+def local(size: int, window: tuple[Interval, ...]) -> Spread:
+    """An axis of which each place has all that it needs itself."""
     own = []
     for each in window:
         inside = common(each, (0, size))

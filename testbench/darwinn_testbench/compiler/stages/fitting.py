@@ -7,32 +7,69 @@ taken with which they do not, in as few bands as possible: bands compute some el
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.stages.bands import MEMBERS, Chain
-from darwinn_testbench.compiler.stages.operations import Image, IntegerGraph, sources_of
-from darwinn_testbench.compiler.stages.placement import needs_whole, pressure
+from darwinn_testbench.compiler.stages.operations import (
+    Channelwise,
+    Convolution,
+    Image,
+    IntegerGraph,
+    WeightedSum,
+    sources_of,
+)
+from darwinn_testbench.compiler.stages.placement import (
+    DoesNotFitError,
+    Placement,
+    needs_whole,
+    place,
+    pressure,
+)
 
 _BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+_MOST_BANDS = 96
+"""Bands of a chain, at most: each has instructions of its own."""
 _LONGEST = 12
 """Operations of a chain, at most."""
 
 
-def chains_of(graph: IntegerGraph, scratch: Mapping[int, int]) -> list[Chain]:
-    """The chains that are needed; where none helps, there is none."""
+_LIMITS = tuple(chip.NARROW_BYTES * sixteenths // 16 for sixteenths in (16, 15, 14, 12))
+"""Bytes that all images of a step may take together, one limit after another: places for all are
+found more easily where there is room to spare."""
+
+
+def fitted(graph: IntegerGraph, scratch: Mapping[int, int]) -> Placement:
+    """Place a graph, with the chains that are needed.
+
+    Raises:
+        DoesNotFitError: narrow memory does not suffice.
+    """
+    largest, *others = _LIMITS
+    chains = chains_of(graph, scratch, largest)
+    try:
+        return place(graph, scratch, chains)
+    except DoesNotFitError:
+        if max(pressure(graph, scratch, chains)) > chip.NARROW_BYTES:
+            raise
+        for limit in others:
+            with suppress(DoesNotFitError):
+                return place(graph, scratch, chains_of(graph, scratch, limit))
+        raise
+
+
+def chains_of(graph: IntegerGraph, scratch: Mapping[int, int], limit: int) -> list[Chain]:
+    """The chains with which no step takes more than ``limit`` bytes; where none helps, none."""
     chains: list[Chain] = []
     hopeless: set[int] = set()
     while True:
         needed = pressure(graph, scratch, chains)
-        beyond = [
-            step
-            for step, size in enumerate(needed)
-            if size > chip.NARROW_BYTES and step not in hopeless
-        ]
+        beyond = [step for step, size in enumerate(needed) if size > limit and step not in hopeless]
         if not beyond:
             return chains
-        found = _chain_around(graph, scratch, chains, beyond[0])
+        found = _chain_around(graph, scratch, chains, beyond[0], limit)
         if found is None:
             hopeless.add(beyond[0])
         else:
@@ -40,34 +77,97 @@ def chains_of(graph: IntegerGraph, scratch: Mapping[int, int]) -> list[Chain]:
 
 
 def _chain_around(
-    graph: IntegerGraph, scratch: Mapping[int, int], chains: list[Chain], step: int
+    graph: IntegerGraph, scratch: Mapping[int, int], chains: list[Chain], step: int, limit: int
 ) -> list[Chain] | None:
     """The chains with one more around a step of the pressure."""
-    for first, last in _ranges(graph, step):
+    for chain in _candidates(graph, step):
+        first, last = chain.first, chain.last
         others = [each for each in chains if each.last < first or each.first > last]
         if len(others) < sum(1 for each in chains if not first <= each.first <= last):
             continue
-        *fewer, most = _useful_bands(graph.operations[last].result)
-
-        def fits(chosen: list[Chain], steps: tuple[int, ...]) -> bool:
-            needed = pressure(graph, scratch, chosen)
-            return max(needed[each] for each in steps) <= chip.NARROW_BYTES
-
+        result = graph.operations[last].result
+        tried = [[*others, each] for each in _in_bands(chain, result)]
         steps = step, *range(first, last + 2)
         # More bands never need more memory, so what the most do not fit fewer do not either.
-        if not fits([*others, Chain(first, last, most)], steps):
+        if _most_of(graph, scratch, tried[-1], steps) > limit:
             continue
-        for bands in fewer:
-            chosen = [*others, Chain(first, last, bands)]
-            if fits(chosen, steps):
-                return chosen
-        return [*others, Chain(first, last, most)]
+        for each in tried:
+            few = each[-1].bands <= _MOST_BANDS
+            if few and _most_of(graph, scratch, each, steps) <= limit:
+                return each
     return None
 
 
-def _useful_bands(result: Image) -> list[int]:
-    """Numbers of bands, of which the last one leaves a tile a row of the result."""
-    rows = -(-result.height // chip.GRID_ROWS)
+def _most_of(
+    graph: IntegerGraph, scratch: Mapping[int, int], chains: list[Chain], steps: tuple[int, ...]
+) -> int:
+    """The most bytes that all images of one of some steps take together."""
+    needed = pressure(graph, scratch, chains)
+    return max(needed[each] for each in steps)
+
+
+def _candidates(graph: IntegerGraph, step: int) -> Iterator[Chain]:
+    """Chains around a step, short ones first.
+
+    Each alone, with its result over a source, and with an input that comes band by band.
+    """
+    for first, last in _ranges(graph, step):
+        alone = Chain(first, last, 1)
+        if last > first:
+            yield alone
+        over = _source_to_take(graph, first, last)
+        if over is not None:
+            yield replace(alone, over=over)
+        fed = _input_to_feed(graph, alone)
+        if fed is not None:
+            yield replace(alone, fed=fed)
+
+
+def _input_to_feed(graph: IntegerGraph, chain: Chain) -> int | None:
+    """The largest input of the network that nothing but a chain reads."""
+    inputs = {port.image.index for port in graph.inputs}
+    read = {
+        image.index
+        for number, each in enumerate(graph.operations)
+        for image in sources_of(each)
+        if number not in chain
+    }
+    sources = chain.sources(graph.operations).values()
+    free = [each for each in sources if each.index in inputs - read]
+    return max(free, key=lambda each: each.pixels * each.pitch).index if free else None
+
+
+_READERS = (Channelwise, Convolution, WeightedSum)
+"""Operations of which it is known that they read nothing but what they need of a source."""
+
+
+def _source_to_take(graph: IntegerGraph, first: int, last: int) -> int | None:
+    """The largest source of a chain that nothing else reads, and whose place the result may take.
+
+    A copy of all pixels has a place of its own.
+    """
+    ends = {port.image.index for port in graph.outputs}
+    for number, each in enumerate(graph.operations):
+        if needs_whole(each):
+            continue
+        if not first <= number <= last or not isinstance(each, _READERS):
+            ends.update(image.index for image in sources_of(each))
+    sources = Chain(first, last, 1).sources(graph.operations).values()
+    free = [each for each in sources if each.index not in ends]
+    return max(free, key=lambda each: each.pixels * each.pitch).index if free else None
+
+
+def _in_bands(chain: Chain, result: Image) -> list[Chain]:
+    """A chain in more and more bands; parts of rows only where several operations need them."""
+    down = _useful_bands(result.height, chip.GRID_ROWS)
+    across = _useful_bands(result.width, chip.GRID_COLUMNS) if chain.over is None else []
+    numbers = [(rows * parts, parts) for rows in down for parts in (1, *across)]
+    return [replace(chain, bands=bands, across=parts) for bands, parts in sorted(numbers)]
+
+
+def _useful_bands(size: int, places: int) -> list[int]:
+    """Numbers of bands, of which the last one leaves a tile a row of ``size`` of the result."""
+    rows = -(-size // places)
     found = [bands for bands in _BANDS if bands < rows]
     return [*found, _BANDS[min(len(found), len(_BANDS) - 1)]]
 
@@ -76,7 +176,7 @@ def _ranges(graph: IntegerGraph, step: int) -> Iterator[tuple[int, int]]:
     """Chains around a step, short ones first: a step is of the operation before it."""
     count = len(graph.operations)
     place = max(step - 1, 0)
-    for length in range(2, _LONGEST + 1):
+    for length in range(1, _LONGEST + 1):
         for first in range(max(0, place - length), min(place + 2, count - length + 1)):
             if _is_chain(graph, first, first + length - 1):
                 yield first, first + length - 1

@@ -61,6 +61,29 @@ def input_bytes(port: Port) -> int:
     return round_up(image.pixels * image.channels, UNIT)
 
 
+def band_phases(port: Port, placement: Placement, areas: Areas) -> list[Phase]:
+    """Bring a band of an input to the tiles: of each row of tiles what it needs of it.
+
+    Each of them asks for its rows, which may overlap those of its neighbours.
+    """
+    storage = placement.parts[port.image.index]
+    flat = placement.flats[port.image.index]
+    passes = flat_passes(storage)
+    phases: list[Phase] = []
+    for number in range(passes):
+        filled = [
+            (place, pieces_of(own, passes)[number]) for place, own in enumerate(storage.rows.own)
+        ]
+        filled = [(place, rows) for place, rows in filled if length(rows)]
+        for place, rows in filled:
+            span = _span(storage, place, rows)
+            size = span.end - span.first
+            phases.append(_receive(port, [span], flat, areas, size, offset=span.first))
+        if filled:
+            phases.append(_own_pixels(port, storage, flat, filled, areas))
+    return phases
+
+
 def input_phases(port: Port, placement: Placement, areas: Areas) -> list[Phase]:
     """Bring an input to the tiles."""
     size = input_bytes(port)
@@ -114,10 +137,11 @@ def _receive(
     areas: Areas,
     requested: int,
     twice: int = 0,
+    offset: int = 0,
 ) -> Phase:
     """Send bytes of the input to tiles; ``requested`` are those that the host is asked for now.
 
-    ``twice`` are units that are sent in two passes.
+    ``twice`` are units that are sent in two passes. What was asked for begins at byte ``offset``.
     """
 
     longest = max(span.end - span.first for span in spans)
@@ -125,7 +149,7 @@ def _receive(
 
     def emit(program: Assembler) -> None:
         if requested:
-            request_input(program, port.name, requested, twice)
+            request_input(program, port.name, requested, twice, offset)
         takes: dict[int, Values] = {}
         spreads: dict[int, Values] = {}
         for span in spans:
@@ -145,7 +169,7 @@ def _receive(
         write(program, "RingConsumerA", takes)
         write(program, "WideToNarrow", spreads)
         for span in spans:
-            unit = span.first // UNIT
+            unit = (span.first - offset) // UNIT
             popped = Watcher(ScalarFlag.AV_POP, depth=0, expected=wrapped(unit + 1))
             count = (span.end - span.first) // UNIT
             program.emit(

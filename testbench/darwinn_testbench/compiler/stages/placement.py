@@ -21,7 +21,8 @@ from darwinn_testbench.compiler.stages.bands import (
     Chain,
     Needs,
     Windowed,
-    band_axes,
+    distances,
+    local,
     needs_of,
 )
 from darwinn_testbench.compiler.stages.operations import (
@@ -80,6 +81,14 @@ class Placement:
     chains: tuple[Chain, ...] = ()
     bands: tuple[Mapping[int, Storage], ...] = ()
 
+    def bands_of(self, chain: Chain, result: Image) -> Sequence[int]:
+        """The bands of a chain in the order in which they are computed."""
+        bands = range(chain.bands)
+        is_above = chain.over is not None and (
+            self.parts[result.index].base > self.parts[chain.over].base
+        )
+        return bands[::-1] if is_above else bands
+
     def in_band(self, band: int) -> Placement:
         """The same while a band of chains is computed."""
         return replace(self, parts={**self.parts, **self.bands[band]})
@@ -125,7 +134,11 @@ def place(
         DoesNotFitError: narrow memory does not suffice.
     """
     asked = _ask(graph, scratch, chains)
-    bases = asked.requests.solve()
+    try:
+        bases = asked.requests.solve()
+    except _NoPlaceError as found:
+        reason = "activations exceed the memory of the tiles"
+        raise DoesNotFitError(_to_blame(graph, found), reason) from None
 
     def based(kind: str, storages: Mapping[int, Storage]) -> dict[int, Storage]:
         return {k: replace(each, base=bases[kind, k]) for k, each in storages.items()}
@@ -172,11 +185,14 @@ def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
                 needs[source.index].append(wanted)
     for chain in chains:
         members = chain.members(graph.operations)
-        for band in band_axes(members, spreads[members[-1].result.index], chain.bands):
+        for band in chain.axes(graph.operations, spreads[members[-1].result.index]):
             for index, each in band.needs.items():
-                needs[index].append(each)
+                if index != chain.fed:
+                    needs[index].append(each)
         for operation in members[:-1]:
             del spreads[operation.result.index]
+        if chain.fed is not None:
+            del spreads[chain.fed]
     for index, several in needs.items():
         rows, columns = spreads[index]
         spreads[index] = (
@@ -222,18 +238,36 @@ def _reaches_beyond(operation: AnyOperation) -> bool:
 def _in_bands(
     graph: IntegerGraph, chains: Sequence[Chain], parts: Mapping[int, Storage]
 ) -> list[dict[int, Storage]]:
-    """By band the images of all chains, of their results the band."""
+    """By band the images of all chains, of their results the band, and what they are fed."""
+    inputs = {port.image.index: port.image for port in graph.inputs}
     found: list[dict[int, Storage]] = [{} for _ in range(max((c.bands for c in chains), default=0))]
     for chain in chains:
         members = chain.members(graph.operations)
         result = parts[members[-1].result.index]
-        for number, band in enumerate(
-            band_axes(members, (result.rows, result.columns), chain.bands)
-        ):
+        for number, band in enumerate(chain.axes(graph.operations, (result.rows, result.columns))):
             for operation in members:
                 image = operation.result
                 found[number][image.index] = Storage(image, *band.made[image.index])
+            if chain.fed is not None:
+                fed = inputs[chain.fed]
+                rows, columns = band.needs[chain.fed]
+                axes = local(fed.height, rows), local(fed.width, columns)
+                found[number][chain.fed] = Storage(fed, *axes)
     return found
+
+
+def _overlay(graph: IntegerGraph, chain: Chain, asked: _Asked) -> None:
+    """Let the result of a chain take the place of a source."""
+    result = graph.operations[chain.last].result.index
+    if chain.over is None:
+        return
+    storage = asked.parts[result]
+    axes = chain.axes(graph.operations, (storage.rows, storage.columns))
+    bands = [
+        (asked.bands[number][result], band.needs[chain.over]) for number, band in enumerate(axes)
+    ]
+    apart = distances(asked.parts[chain.over], bands)
+    asked.requests.overlay(("part", result), ("part", chain.over), apart)
 
 
 def _unite(graph: IntegerGraph, spreads: dict[int, Axes]) -> None:
@@ -263,9 +297,31 @@ def _copied(graph: IntegerGraph) -> set[int]:
     return copied
 
 
+def _to_blame(graph: IntegerGraph, found: _NoPlaceError) -> int:
+    """The operation that cannot be computed without a place that was not found.
+
+    Of a copy of all pixels that is what reads them, not what makes the image.
+    """
+    kind, index = found.key
+    if kind == "copy":
+        for step, operation in enumerate(graph.operations):
+            read = (each.index for each in sources_of(operation) if not each.is_vector)
+            if needs_whole(operation) and index in read:
+                return step
+    return max(found.birth - 1, 0)
+
+
 # --- where in narrow memory ---------------------------------------------------------------------
 
 _Key = tuple[str, int]
+
+
+class _NoPlaceError(Exception):
+    """No place was found for what is needed from step ``birth`` on."""
+
+    def __init__(self, key: _Key, birth: int) -> None:
+        super().__init__(key)
+        self.key, self.birth = key, birth
 
 
 @dataclass(frozen=True)
@@ -294,12 +350,34 @@ class _Requests:
 
     def __init__(self) -> None:
         self._asked: dict[_Key, _Request] = {}
+        self._apart: dict[tuple[_Key, _Key], int] = {}
 
     def ask(self, key: _Key, size: int, birth: int, death: int) -> None:
         """Ask for ``size`` bytes."""
         before = self._asked.get(key)
         largest = max(size, 1, before.size if before else 0)
         self._asked[key] = _Request(round_up(largest, _ALIGNMENT), birth, death)
+
+    def overlay(self, result: _Key, source: _Key, distances: tuple[int, int]) -> None:
+        """Let a place overlap that of its source, which it is so many bytes below or above."""
+        below, above = (round_up(each, _ALIGNMENT) for each in distances)
+        self._apart[result, source] = min(below, self._asked[result].size)
+        self._apart[source, result] = min(above, self._asked[source].size)
+
+    def _distance(self, lower: _Key, upper: _Key) -> int:
+        """Bytes from the begin of a place to that of another one above it, at least."""
+        return self._apart.get((lower, upper), self._asked[lower].size)
+
+    def _saved(self) -> Iterator[tuple[_Request, _Request, int]]:
+        """Places that overlap, by pairs, and bytes that they have in common."""
+        for lower, upper in self._apart:
+            if (lower, upper) <= (upper, lower):
+                one, other = self._asked[lower], self._asked[upper]
+                spans = (
+                    max(self._distance(lower, upper) + other.size, one.size),
+                    max(self._distance(upper, lower) + one.size, other.size),
+                )
+                yield one, other, one.size + other.size - min(spans)
 
     def pressure(self) -> list[int]:
         """Bytes that are asked for at each step together."""
@@ -308,6 +386,9 @@ class _Requests:
         for each in self._asked.values():
             changes[each.birth] += each.size
             changes[each.death + 1] -= each.size
+        for one, other, size in self._saved():
+            changes[max(one.birth, other.birth)] -= size
+            changes[min(one.death, other.death) + 1] += size
         return list(accumulate(changes[:-1]))
 
     def solve(self) -> dict[_Key, int]:
@@ -316,7 +397,7 @@ class _Requests:
         What finds no place in an order comes first in the next one.
 
         Raises:
-            DoesNotFitError: none of them leads to places for all.
+            _NoPlaceError: none of them leads to places for all.
         """
         failed: list[_Key] = []
         for order in _ORDERS:
@@ -328,16 +409,14 @@ class _Requests:
                 failed.append(without)
                 keys.remove(without)
                 keys.insert(0, without)
-        first = self._asked[failed[0]]
-        reason = "activations exceed the memory of the tiles"
-        raise DoesNotFitError(max(first.birth - 1, 0), reason)
+        raise _NoPlaceError(failed[0], self._asked[failed[0]].birth)
 
     def _placed(self, keys: Sequence[_Key]) -> tuple[dict[_Key, int], _Key | None]:
         """Places in an order, up to the first key that finds none."""
         placed: dict[_Key, int] = {}
         for key in keys:
             request = self._asked[key]
-            base = self._lowest(request, placed)
+            base = self._lowest(key, placed)
             if base + request.size > chip.NARROW_BYTES:
                 return placed, key
             placed[key] = base
@@ -347,18 +426,21 @@ class _Requests:
         """Bytes up to the last place in use."""
         return max((base + self._asked[key].size for key, base in bases.items()), default=0)
 
-    def _lowest(self, request: _Request, placed: Mapping[_Key, int]) -> int:
-        others = sorted(
-            (base, base + self._asked[key].size)
-            for key, base in placed.items()
-            if self._asked[key].birth <= request.death and request.birth <= self._asked[key].death
+    def _lowest(self, key: _Key, placed: Mapping[_Key, int]) -> int:
+        """The lowest base that is far enough from all others that exist at the same time."""
+        request = self._asked[key]
+        taken = sorted(
+            (base - self._distance(key, other), base + self._distance(other, key))
+            for other, base in placed.items()
+            if self._asked[other].birth <= request.death
+            and request.birth <= self._asked[other].death
         )
-        base = 0
-        for first, end in others:
-            if base + request.size <= first:
+        lowest = 0
+        for below, above in taken:
+            if lowest <= below:
                 break
-            base = max(base, end)
-        return base
+            lowest = max(lowest, above)
+        return lowest
 
 
 @dataclass(frozen=True)
@@ -400,13 +482,22 @@ def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain
         birth = births[index]
         requests.ask(("copy", index), storage.bytes, birth, whole_deaths[index])
     for port in graph.inputs:
-        if port.image.index in parts:
-            size = flat_bytes(parts[port.image.index])
-            requests.ask(("flat", port.image.index), size, 0, 0)
+        index = port.image.index
+        if index in parts:
+            requests.ask(("flat", index), flat_bytes(parts[index]), 0, 0)
+    for chain in chains:
+        for band in bands[: chain.bands]:
+            if chain.fed is not None:
+                # It comes before the first operation of a band.
+                step, size = chain.first + 1, flat_bytes(band[chain.fed])
+                requests.ask(("flat", chain.fed), size, step, step)
     steps = {each.result.index: k + 1 for k, each in enumerate(graph.operations)}
     for index, size in scratch.items():
         requests.ask(("scratch", index), size, steps[index], steps[index])
-    return _Asked(requests, parts, copies, bands)
+    asked = _Asked(requests, parts, copies, bands)
+    for chain in chains:
+        _overlay(graph, chain, asked)
+    return asked
 
 
 def _lifetimes(
@@ -418,6 +509,8 @@ def _lifetimes(
     births |= {each.result.index: k + 1 for k, each in enumerate(graph.operations)}
     for chain in chains:
         births[graph.operations[chain.last].result.index] = chain.first + 1
+        if chain.fed is not None:
+            births[chain.fed] = chain.first + 1
     deaths = dict(births)
     for step, operation in enumerate(graph.operations, 1):
         # A copy is made when all parts are there.
@@ -451,7 +544,7 @@ def flat_passes(storage: Storage) -> int:
     """In how many passes the rows of an input come, so that what a tile takes is not too much."""
     rows = max(length(own) for own in storage.rows.own)
     size = rows * storage.image.width * storage.image.channels
-    return min(rows, max(1, round(size / _FLAT_BYTES)))
+    return max(1, min(rows, round(size / _FLAT_BYTES)))
 
 
 def flat_bytes(storage: Storage) -> int:

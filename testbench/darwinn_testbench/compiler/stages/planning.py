@@ -11,8 +11,13 @@ from darwinn_formats.errors import Portable
 
 from darwinn_testbench.compiler.program import PACKED_ROW
 from darwinn_testbench.compiler.stages.cache import rows_to_keep
-from darwinn_testbench.compiler.stages.fitting import chains_of
-from darwinn_testbench.compiler.stages.host import NO_OPERATION, input_phases, output_phase
+from darwinn_testbench.compiler.stages.fitting import fitted
+from darwinn_testbench.compiler.stages.host import (
+    NO_OPERATION,
+    band_phases,
+    input_phases,
+    output_phase,
+)
 from darwinn_testbench.compiler.stages.mapping import (
     TooLargeError,
     phases_of,
@@ -27,7 +32,7 @@ from darwinn_testbench.compiler.stages.operations import (
 )
 from darwinn_testbench.compiler.stages.parts import short_enough
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
-from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement, place
+from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement
 
 
 class StaysHere(Portable):
@@ -100,27 +105,33 @@ def plan(graph: IntegerGraph, areas: Areas) -> Planned:
     needs = {each.result.index: scratch_bytes(each, areas) for each in graph.operations}
     scratch = {index: size for index, size in needs.items() if size}
     try:
-        placement = place(graph, scratch, chains_of(graph, scratch))
+        placement = fitted(graph, scratch)
     except DoesNotFitError as reason:
         raise StaysHere(graph.operations[reason.operation].number, str(reason)) from None
     phases: list[Phase] = []
+    ports = {port.image.index: port for port in graph.inputs}
+    fed = {chain.fed for chain in placement.chains}
     try:
         for port in graph.inputs:
-            phases += input_phases(port, placement, areas)
+            if port.image.index not in fed:
+                phases += input_phases(port, placement, areas)
         for port in graph.inputs:
             phases += spread_phases(NO_OPERATION, port.image.index, placement, areas)
     except (TooLargeError, ValueError) as reason:
         raise StaysHere(_first_reader(graph, port), str(reason)) from None
     resident: Counter[int] = Counter()
-    for operation, view, after in _in_order(graph, placement):
+    for operation, view, after, comes in _in_order(graph, placement):
         before = len(areas.residents)
         try:
+            if comes is not None:
+                phases += band_phases(ports[comes], view, areas)
+                phases += spread_phases(NO_OPERATION, comes, view, areas)
             for phase in phases_of(operation, view, areas):
                 phases += short_enough(phase)
             if after is not None:
                 index = operation.result.index
                 phases += spread_phases(operation.number, index, after, areas)
-        except TooLargeError as reason:
+        except (TooLargeError, ValueError) as reason:
             raise StaysHere(operation.number, str(reason)) from None
         stayed = areas.residents[before:]
         resident[operation.number] += sum(piece.rows.size for _, piece in stayed)
@@ -140,22 +151,26 @@ def _first_reader(graph: IntegerGraph, port: Port) -> int:
 
 def _in_order(
     graph: IntegerGraph, placement: Placement
-) -> Iterator[tuple[AnyOperation, Placement, Placement | None]]:
+) -> Iterator[tuple[AnyOperation, Placement, Placement | None, int | None]]:
     """Each operation as often as it is computed: what is where then, and when it is done.
 
-    The latter is None of a chain's result before its last band.
+    The latter is None of a chain's result before its last band. At last the input of which a band
+    comes before.
     """
     step = 0
     while step < len(graph.operations):
         chain = next((each for each in placement.chains if each.first == step), None)
         if chain is None:
-            yield graph.operations[step], placement, placement
+            yield graph.operations[step], placement, placement, None
             step += 1
             continue
-        for band in range(chain.bands):
+        result = graph.operations[chain.last].result
+        *_, last = bands = placement.bands_of(chain, result)
+        for band in bands:
             view = placement.in_band(band)
+            comes = chain.fed
             for member in range(chain.first, chain.last):
-                yield graph.operations[member], view, view
-            is_last = band == chain.bands - 1
-            yield graph.operations[chain.last], view, placement if is_last else None
+                yield graph.operations[member], view, view, comes
+                comes = None
+            yield graph.operations[chain.last], view, placement if band == last else None, comes
         step = chain.last + 1

@@ -57,30 +57,37 @@ class Parameters:
         self._program = program
         self._cache = cache
         self._units = sum(_units(piece) for piece in streamed(phases, cache))
+        self._asked = 0
         self._sent = 0
 
-    def _open(self) -> None:
-        """Ask the host for all of them; they wait in the parameter buffer as far as it goes."""
-        size = self._units * UNIT_BYTES
-        self._program.transfer(
-            Transfer(Description.BASE_ADDRESS_PARAMETER, "", size, DescriptorTag.PARAMETERS)
-        )
+    def _ask(self, units: int) -> None:
+        """Ask the host for more of them; they wait in the parameter buffer as far as it goes."""
+        first, size = self._asked, units * UNIT_BYTES
+        kind, tag = Description.BASE_ADDRESS_PARAMETER, DescriptorTag.PARAMETERS
+        self._program.transfer(Transfer(kind, "", size, tag, first * UNIT_BYTES))
         # Unit k may only come in when unit k - 2048, whose place it takes, has been sent.
         room = Watcher(
             ScalarFlag.PARAMETER_INFEED,
             depth=0,
-            expected=1 - min(self._units, chip.PARAMETER_UNITS),
+            expected=wrapped(first + 1 - min(units, chip.PARAMETER_UNITS)),
         )
         self._program.emit(
             "PopInput",
-            through_buffer("PopInput", 0, self._units, chip.PARAMETER_UNITS),
+            through_buffer("PopInput", first, units, chip.PARAMETER_UNITS),
             signal(),
             wait("PopInput", room),
             fifo=InputFifo.PARAMETERS,
         )
+        self._asked += units
 
-    def load(self, pieces: Sequence[Piece]) -> None:
-        """Have pieces sent to their tiles; kept ones that follow one another travel together."""
+    def load(self, pieces: Sequence[Piece], *, rest: bool) -> None:
+        """Have pieces sent to their tiles; kept ones that follow one another travel together.
+
+        With ``rest`` the host is asked for all that it has to send, else for these alone.
+        """
+        coming = sum(_units(each) for each in pieces if self.streams([each]))
+        if coming and self._sent == self._asked:
+            self._ask(self._units - self._sent if rest else coming)
         run: list[Piece] = []
         for piece in pieces:
             if self._cache.segments_of(piece) is None:
@@ -97,8 +104,6 @@ class Parameters:
     def _stream(self, piece: Piece) -> None:
         """From the host, on channel A."""
         program, rows = self._program, piece.rows
-        if not self._sent:
-            self._open()
         program.tile(
             "RingConsumerA",
             piece.tiles,
@@ -171,8 +176,8 @@ def _units(piece: Piece) -> int:
 def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> None:
     """Write phases, and have their parameters come.
 
-    The host sends inputs before it is asked for parameters: until the last input is there, none
-    come from the host.
+    What the host sends comes in the order in which it is asked for: until the last input is there,
+    it is asked for the parameters of each phase alone, when nothing else is to come.
 
     Raises:
         TooLongError: a phase does not fit program memory.
@@ -188,7 +193,7 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
             program.next_chunk()
         before = loaded
         if phase.load and loaded < number:
-            parameters.load(phase.load)
+            parameters.load(phase.load, rest=number > last_input)
             loaded = number
             barrier(program)
         following = _next_load(phases, number)
@@ -198,7 +203,7 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
             blocked = from_host and (phase.uses_ring or number <= last_input)
             alone = any(each.alone for each in phases[number : following + 1])
             if not (blocked or alone):
-                parameters.load(load)
+                parameters.load(load, rest=number > last_input)
                 loaded = following
         first = _first_behind_edges(phases, number)
         # Its parameters have come in a phase before this one.

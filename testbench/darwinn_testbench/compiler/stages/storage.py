@@ -55,13 +55,14 @@ class Spread:
     """An axis of an image of ``size`` elements over the places of the grid.
 
     Where it ``is_local`` each place computes all that it needs itself, so that some elements have
-    several owners.
+    several owners. Where it ``is_exact`` each place computes nothing but its own.
     """
 
     size: int
     own: tuple[Interval, ...]
     window: tuple[Interval, ...]
     is_local: bool = False
+    is_exact: bool = False
 
     @cached_property
     def extent(self) -> int:
@@ -116,8 +117,8 @@ def whole(size: int, places: int) -> Spread:
 
 def _computed(spread: Spread, place: int) -> int:
     own, most = spread.own[place], max(map(length, spread.own))
-    if not length(own):
-        return 0
+    if not length(own) or spread.is_exact:
+        return length(own)
     room = spread.extent - (own[0] - spread.window[place][0])
     return most if most <= room else length(own)
 
