@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from darwinn_testbench.comparison.constants import Constant, differing
+from darwinn_testbench.comparison.constant import Constant
+from darwinn_testbench.comparison.constants import differing
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compiler import (
     Convolution,
