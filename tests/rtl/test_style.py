@@ -75,6 +75,7 @@ def test_slang_finds_nothing_but_what_is_named() -> None:
             [
                 "arithmetic",
                 "axi_bench",
+                "chip_pins",
                 "chip_player",
                 "harness",
                 "tile",

@@ -1,4 +1,4 @@
-"""The harness in a second simulator: Icarus Verilog, on the plain Verilog that yosys makes of the
+"""Designs in a second simulator: Icarus Verilog, on the plain Verilog that yosys makes of the
 sources, with the inputs that a run in Verilator had.
 
 Icarus knows unknown values: what reset leaves alone, and memory that nobody has written, is x until
@@ -78,22 +78,28 @@ def require_second_simulator() -> None:
 def replay(design: Design, widths: dict[str, int], work: Path) -> list[str]:
     """The outputs of each cycle in Icarus, as ``OUTPUTS`` has those of the run in ``work`` whose
     ports are so wide."""
-    netlist, top, found = work / f"{design.top}.v", work / "replay.v", work / "icarus.txt"
+    netlist = work / f"{design.top}.v"
     # Without Verilator's waivers; yosys finds the other modules by their names.
     sources = [str(path) for path in design_sources(design, work)[1:]]
     found_by_name = [f"-y {folder}" for folder in folders()]
     plain_verilog([*sources, *found_by_name, "-Y .sv"], design, netlist)
+    return replay_netlist(design.top, netlist, widths, work)
+
+
+def replay_netlist(top: str, netlist: Path, widths: dict[str, int], work: Path) -> list[str]:
+    """The same of a top module that has been converted to plain Verilog already."""
+    bench, found = work / "replay.v", work / "icarus.txt"
     connections, sizes = [], {True: 0, False: 0}
-    for port in reversed(ports(design.top)):
+    for port in reversed(ports(top)):
         low, width = sizes[port.is_input], widths[port.name]
         vector = "given" if port.is_input else "found"
         connections.append(f".{port.name}({vector}[{low}+:{width}])")
         sizes[port.is_input] += width
-    top.write_text(
+    bench.write_text(
         _TOP.format(
             inputs=sizes[True],
             outputs=sizes[False],
-            top=design.top,
+            top=top,
             connections=", ".join(connections),
             given=work / INPUTS,
             found=found,
@@ -101,7 +107,7 @@ def replay(design: Design, widths: dict[str, int], work: Path) -> list[str]:
     )
     program = work / "replay"
     for command in (
-        ["iverilog", "-g2005", "-s", "replay", "-o", str(program), str(top), str(netlist)],
+        ["iverilog", "-g2005", "-s", "replay", "-o", str(program), str(bench), str(netlist)],
         ["vvp", "-n", str(program)],
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
