@@ -15,7 +15,11 @@ from harness_runs import design, require_toolchain
 
 
 @pytest.mark.parametrize(
-    ("memory", "data_bytes"), [(0, 8), (1, 4), (1, 8), (1, 16), (1, 32), (2, 8)]
+    ("memory", "data_bytes"),
+    [
+        *((0, 8), (1, 4), (1, 32), (2, 8)),
+        *(pytest.param(1, width, marks=pytest.mark.nightly) for width in (8, 16)),
+    ],
 )
 def test_lint_is_clean(memory: int, data_bytes: int) -> None:
     """Only the memory and the ports depend on where the memory is."""
@@ -55,7 +59,7 @@ def test_a_queue_of_instructions_of_another_size_is_refused(queue: str) -> None:
     assert "power of two" in verilator(Design("tile", sizes={queue: 10}))
 
 
-@pytest.mark.parametrize("tiles", [1, 2])
+@pytest.mark.parametrize("tiles", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_lint_of_the_chip_is_clean(tiles: int) -> None:
     require_toolchain()
     from darwinn_rtl.chip.player import design as chip_design
