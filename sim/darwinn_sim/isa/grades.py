@@ -129,7 +129,6 @@ _MULTIPLIERS = (
 )
 _PLANES = "bit k stills multiplier k, which takes byte plane k; 16-bit values have two of them"
 _WITHOUT_TABLE = "without a table there is no range reduction: no effect"
-_REDUCES = "range reduction of the argument, as with 7, and bytes as output"
 _AS_MAC = "as in TensorMac"
 
 _LINEAR = (0, 2, 4, 6)
@@ -163,7 +162,7 @@ _MAC: Grades = {
         _refused_but(_PAIRS, _HALF, parameter_16bit=_ON),
         _assumed_but((0, 12, 14), _MULTIPLIERS),
     ),
-    "function": (_assumed((3,), _REDUCES, rtl=True), _assumed((2, 6), _WITHOUT_TABLE, rtl=True)),
+    "function": (_assumed((2, 6), _WITHOUT_TABLE, rtl=True),),
     **_SYMMETRY,
 }
 

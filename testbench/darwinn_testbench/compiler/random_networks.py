@@ -495,6 +495,13 @@ class RandomNetwork:
         result = self._value(source.shape, 1 / 256, zero_point)
         return self._operate(BuiltinOperator.LOGISTIC, (source.index,), result)
 
+    def root(self, source: _Value) -> _Value:
+        """RSQRT; the results of few steps above the zero point differ by several."""
+        zero_point = self._zero_point() if self.random.integers(2) else -128 * self.signed
+        scale = 1 / np.sqrt(source.scale) / float(self.random.choice([40, 255, 700]))
+        result = self._value(source.shape, scale, zero_point)
+        return self._operate(BuiltinOperator.RSQRT, (source.index,), result)
+
     def squared_difference(self, source: _Value, coarse: float | None = None) -> _Value:
         """SQUARED_DIFFERENCE to another tensor of the same shape, or to the mean of channels."""
         if source.channels > 1 and self.random.integers(2):
@@ -744,6 +751,7 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "TRANSPOSE": (_small, RandomNetwork.transposed),
     "TRANSPOSE_CONV": (_small, RandomNetwork.transposed_convolution),
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
+    "RSQRT": (lambda value: True, RandomNetwork.root),
     "LEAKY_RELU": (lambda value: True, RandomNetwork.leaky),
     "SQUARED_DIFFERENCE": (lambda value: True, RandomNetwork.squared_difference),
     "PRELU": (lambda value: True, RandomNetwork.prelu),

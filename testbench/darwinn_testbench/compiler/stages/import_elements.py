@@ -300,6 +300,28 @@ def function_of(name: str) -> Callable[[Operands, Operator], AnyOperation]:
     return make
 
 
+_FAR = np.float32(2.0**60)
+"""Beyond every argument of a root, and one by it below every one above 0."""
+
+
+def inverse_root(importer: Operands, operator: Operator) -> AnyOperation:
+    """RSQRT, by the table of its function from 1 to 4; of 0 and below the greatest byte.
+
+    Its result has bytes, as in the vendor's transformers.
+    """
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    stage = OutputStage(
+        np.atleast_1d(source.scale),
+        np.zeros(1, np.int32),
+        1 / _FAR,
+        _FAR,
+        image.zero_point,
+        table_of("inverse root", float(np.float32(1) / image.scale)),
+    )
+    return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
+
+
 def leaky_relu(importer: Operands, operator: Operator) -> AnyOperation:
     """A slope for each sign: a table of two lines, of which the argument is the sum itself."""
     source = importer.source(operator)
