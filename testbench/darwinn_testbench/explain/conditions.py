@@ -264,7 +264,7 @@ OPERATOR_CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "DEPTHWISE_CONV_2D": (_constant(1, 2), _SAME_DILATION),
     "EXPAND_DIMS": (),
     "FULLY_CONNECTED": (
-        _constant(1, 2),
+        _constant(2),
         Condition(
             "weights format", findings.weights_format, "use the default weights format", OPERATORS
         ),

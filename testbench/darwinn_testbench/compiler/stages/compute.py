@@ -159,7 +159,7 @@ def _scales(sums: Sums) -> Values:
             "WideToNarrow",
             "narrow_write",
             0,
-            [(sums.lanes // 2, 1), (2, _BIAS_STEP), (sums.blocks, 0)],
+            [(-(-sums.lanes // 2), 1), (2, _BIAS_STEP), (sums.blocks, 0)],
             double=(2, _HALF),
         ),
         signal(depth=2),

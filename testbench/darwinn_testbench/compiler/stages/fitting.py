@@ -27,6 +27,7 @@ from darwinn_testbench.compiler.stages.placement import (
     needs_whole,
     place,
     pressure,
+    whole_sources,
 )
 
 _BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -148,10 +149,9 @@ def _source_to_take(graph: IntegerGraph, first: int, last: int) -> int | None:
     """
     ends = {port.image.index for port in graph.outputs}
     for number, each in enumerate(graph.operations):
-        if needs_whole(each):
-            continue
         if not first <= number <= last or not isinstance(each, _READERS):
-            ends.update(image.index for image in sources_of(each))
+            whole_ones = whole_sources(each)
+            ends.update(image.index for image in sources_of(each) if image not in whole_ones)
     sources = Chain(first, last, 1).sources(graph.operations).values()
     free = [each for each in sources if each.index not in ends]
     return max(free, key=lambda each: each.pixels * each.pitch).index if free else None

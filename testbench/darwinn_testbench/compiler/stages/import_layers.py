@@ -12,6 +12,7 @@ from darwinn_reference.tflite.graph import ABSENT, Operator
 from darwinn_reference.tflite.layers import Axis, window_axes
 from darwinn_reference.tflite.output_stage import clip_bounds
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.parameters import SIGN_OFFSET
@@ -32,6 +33,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Convolution,
     Greatest,
     Image,
+    MatrixProduct,
     OutputStage,
     Reach,
     Spacing,
@@ -195,6 +197,8 @@ def fully_connected(importer: Operands, operator: Operator) -> AnyOperation:
     if tensor.constant is not None:
         raise StaysError("a constant operand")
     source = importer.image(tensor.index)
+    if importer.tensor(operator, 1).constant is None:
+        return _matrix_product(importer, operator)
     weights, zero_point = _weights(importer, operator, 0)
     channels, depth = weights.shape
     if depth != source.pixels * source.channels:
@@ -211,6 +215,23 @@ def fully_connected(importer: Operands, operator: Operator) -> AnyOperation:
         zero_point,
         _layer_stage(importer, operator, source, channels),
     )
+
+
+def _matrix_product(importer: Operands, operator: Operator) -> AnyOperation:
+    """A dense layer of which the weights are computed, too."""
+    left, right = (importer.source(operator, place) for place in (0, 1))
+    image = importer.result(operator)[1]
+    if left.channels != right.channels or left.channels % WORD_BYTES:
+        raise StaysError("vectors of a length that is no multiple of four")
+    if left.is_vector or right.is_vector:
+        raise StaysError("a single vector times what is computed")
+    sides = left.height, left.width, right.pixels
+    if image.pixels * image.channels != math.prod(sides):
+        raise StaysError("vectors of another length")
+    if (image.height, image.width, image.channels) != sides:
+        image = importer.seen_as(image.index, sides)
+    stage = _layer_stage(importer, operator, left, right.pixels)
+    return MatrixProduct(operator.index, operator.name, image, (left, right), stage)
 
 
 def _several_vectors(

@@ -17,6 +17,7 @@ from darwinn_testbench.compiler.stages.layers import (
     convolution_phases,
     transposed_convolution_phases,
 )
+from darwinn_testbench.compiler.stages.matrices import matrix_product_phases
 from darwinn_testbench.compiler.stages.maxima import greatest_phases
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
@@ -28,6 +29,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Greatest,
     Interpolated,
     Joined,
+    MatrixProduct,
     Product,
     Repeated,
     Reshaped,
@@ -170,6 +172,7 @@ _MAPPINGS = {
     WeightedSum: weighted_sum_phases,
     Joined: joined_phases,
     Product: product_phases,
+    MatrixProduct: matrix_product_phases,
     Slice: slice_phases,
     Enlarged: enlarged_phases,
     Greatest: greatest_phases,

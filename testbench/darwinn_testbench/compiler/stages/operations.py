@@ -232,6 +232,14 @@ class Product(Operation):
 
 
 @dataclass(frozen=True, eq=False)
+class MatrixProduct(Operation):
+    """Each pixel of the first image times each one of the second: their channels, added up."""
+
+    sources: tuple[Image, Image]
+    stage: OutputStage
+
+
+@dataclass(frozen=True, eq=False)
 class Slice(Operation):
     """Some channels of an image, from channel ``first`` on; beyond its own ones are zero points."""
 
@@ -356,6 +364,7 @@ AnyOperation = (
     | WeightedSum
     | Joined
     | Product
+    | MatrixProduct
     | Slice
     | Enlarged
     | Greatest
@@ -373,7 +382,7 @@ AnyOperation = (
 
 def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
     """The images that an operation reads."""
-    if isinstance(operation, WeightedSum | Joined | Product | Stacked):
+    if isinstance(operation, WeightedSum | Joined | Product | MatrixProduct | Stacked):
         return operation.sources
     if isinstance(operation, Filled):
         return ()

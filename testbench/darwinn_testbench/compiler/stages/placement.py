@@ -32,6 +32,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Greatest,
     Image,
     IntegerGraph,
+    MatrixProduct,
     Repeated,
     Reshaped,
     Stacked,
@@ -107,6 +108,13 @@ def needs_whole(operation: AnyOperation) -> bool:
     return isinstance(operation, Windowed) and operation.result.is_vector
 
 
+def whole_sources(operation: AnyOperation) -> tuple[Image, ...]:
+    """The sources of which an operation reads all pixels at once."""
+    if isinstance(operation, MatrixProduct):
+        return operation.sources[1:]
+    return sources_of(operation) if needs_whole(operation) else ()
+
+
 _MOST_COPIED = chip.NARROW_BYTES // 2
 """Bytes of an image that all tiles get as a whole, at most, where they can share its channels."""
 
@@ -180,8 +188,9 @@ def _spreads(graph: IntegerGraph, chains: Sequence[Chain]) -> dict[int, Axes]:
         if any(step in chain for chain in chains):
             continue
         wanted = needs_of(operation, *spreads[operation.result.index])
+        whole_ones = whole_sources(operation)
         for source in sources_of(operation):
-            if source.index in spreads:
+            if source.index in spreads and source not in whole_ones:
                 needs[source.index].append(wanted)
     for chain in chains:
         members = chain.members(graph.operations)
@@ -292,8 +301,7 @@ def _copied(graph: IntegerGraph) -> set[int]:
     images = [each.image for each in graph.inputs] + [each.result for each in graph.operations]
     copied = {each.index for each in images if each.is_vector}
     for operation in graph.operations:
-        if needs_whole(operation):
-            copied |= {each.index for each in sources_of(operation)}
+        copied |= {each.index for each in whole_sources(operation)}
     return copied
 
 
@@ -305,8 +313,7 @@ def _to_blame(graph: IntegerGraph, found: _NoPlaceError) -> int:
     kind, index = found.key
     if kind == "copy":
         for step, operation in enumerate(graph.operations):
-            read = (each.index for each in sources_of(operation) if not each.is_vector)
-            if needs_whole(operation) and index in read:
+            if index in {each.index for each in whole_sources(operation) if not each.is_vector}:
                 return step
     return max(found.birth - 1, 0)
 
@@ -517,8 +524,9 @@ def _lifetimes(
         deaths[operation.result.index] = max(deaths[operation.result.index], step)
     whole_deaths = dict(deaths)
     for step, operation in enumerate(graph.operations, 1):
+        whole_ones = whole_sources(operation)
         for image in sources_of(operation):
-            ends = whole_deaths if needs_whole(operation) or image.is_vector else deaths
+            ends = whole_deaths if image in whole_ones or image.is_vector else deaths
             last = max([step, *_chain_ends(graph, chains, step - 1, image)])
             ends[image.index] = max(ends[image.index], last)
     for port in graph.outputs:

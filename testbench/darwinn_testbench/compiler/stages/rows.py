@@ -41,8 +41,14 @@ def lane_rows(weights: NDArray[np.uint8], zero_point: int, stage: OutputStage) -
         body = np.full((taps, lanes, WORD_BYTES), zero_point, np.uint8)
         body[:, : own.stop - first] = weights[own].swapaxes(0, 1)
         heads = _heads(factors[own], bias[own], lanes) if not stage.is_uniform else []
-        blocks.append(np.concatenate([*heads, body.reshape(taps, -1)]))
+        blocks.append(np.concatenate([*heads, body.reshape(taps, lanes * WORD_BYTES)]))
     return blocks
+
+
+def head_rows(stage: OutputStage, outputs: int) -> list[Rows]:
+    """The scales and biases of each block of 64 outputs, of which no weights are known."""
+    every = np.zeros((outputs, 0, WORD_BYTES), np.uint8)
+    return lane_rows(every, 0, stage)
 
 
 def group_rows(weights: NDArray[np.uint8], zero_point: int, stage: OutputStage) -> list[Rows]:
