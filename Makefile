@@ -4,12 +4,17 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 BUILD  ?= build
+CORE    = $(VENV)/.core
+DEMO    = $(VENV)/.demo
 READY   = $(VENV)/.ready
 OLDEST  ?= .venv-oldest
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
-PIP     = $(BIN)/python $(PIP_INSTALL) --constraint constraints.txt
+PIP     = $(BIN)/python $(PIP_INSTALL) --no-compile --constraint constraints.txt
 # What it takes to install from the tree without an environment for the build.
 BACKEND = "$$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml)"
+RTL_OF_DEMO = DARWINN_RTL_OPTIMIZATION=0
+BUILD_CHIP = 'from darwinn_rtl import build; from darwinn_rtl.chip import player; \
+    build.library(player.design())'
 # pytest-xdist workers: one per core. `make test WORKERS=0` runs in one process (for a debugger).
 WORKERS ?= auto
 
@@ -35,6 +40,9 @@ TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel/test_compil
     tests/testbench/regression/test_run.py::test_a_scheduler_that_goes_away_is_an_error_that_says_so \
     tests/testbench/cli/test_commands.py tests/testbench/cli/test_start.py
 
+# Images of containers set it: each command would compile the sources that it imports again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-oldest dist release lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
 
@@ -46,9 +54,12 @@ help:  ## This list
 	@echo "  The tests on real models need DARWINN_CORPUS=FOLDER, those on models of strangers"
 	@echo "  DARWINN_WILD=FOLDER and DARWINN_WILD2=FOLDER; without them they are skipped."
 
-# The environment, made again whenever the dependencies change. A system Python can lack the venv
-# module (Debian packages it apart), which is said here in one line rather than as a traceback.
-$(READY): pyproject.toml constraints.txt
+# The environment in three steps, made again whenever the dependencies change: what `inspect` and
+# `run` need; what a user needs, for the demo; and the tools of development.
+# A system Python can lack the venv module (Debian packages it apart), which is said here in one line
+# rather than as a traceback. Python compiles what it imports by itself: pip would take three times
+# as long to compile everything.
+$(CORE): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || \
 	    { echo "make: $(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -58,18 +69,31 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "make: installing the pinned dependencies into $(VENV)" >&2
 	@$(PIP) $(BACKEND)
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+# What the demo calls is compiled while the rest is installed and the RTL is built: with few
+# optimisations, since it simulates 1,499 cycles. If it cannot be built, the demo says why.
+$(DEMO): $(CORE)
+	@echo "make: compiling the model of the chip, and building the RTL: about a minute" >&2
+	@$(BIN)/darwinn warm-up function hazards proof >/dev/null & kernels=$$!; \
+	    $(PIP) --no-build-isolation --editable '.[full,rtl]' && \
+	    { $(RTL_OF_DEMO) $(BIN)/python -c $(BUILD_CHIP) 2>/dev/null || true; } && wait $$kernels
+	@touch $@
+
+$(READY): $(CORE)
+	@$(PIP) --no-build-isolation --editable '.[dev]'
 	@$(BIN)/darwinn warm-up function time hazards proof
 	@touch $@
 
-demo: $(READY)  ## Build the sample models and verify them on the simulated chip, and on the RTL
+demo: $(DEMO)  ## Build the sample models and verify them on the simulated chip, and on the RTL
 	@$(BIN)/darwinn sample $(BUILD)/sample
 	@for model in dense convolution; do \
 	    echo; $(BIN)/darwinn verify $(BUILD)/sample/$${model}_edgetpu.tflite --strict --runs 3 \
 	        --reference $(BUILD)/sample/$$model.tflite || exit $$?; \
 	done
-	@echo; echo "The same in SystemVerilog, which takes a minute to build:"
-	@$(BIN)/darwinn verify $(BUILD)/sample/dense_edgetpu.tflite --engine rtl \
+	@echo; echo "The same in SystemVerilog:"
+	@$(RTL_OF_DEMO) $(BIN)/darwinn verify $(BUILD)/sample/dense_edgetpu.tflite --engine rtl \
 	    --reference $(BUILD)/sample/dense.tflite || test $$? -eq 3
 
 test: $(READY)  ## Run every test

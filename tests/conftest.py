@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ[variable] = str(Path(folder).absolute())
     if config.getoption("-m") == "not nightly":
         # The RTL tests of the gate simulate seconds of what takes a minute to build.
-        os.environ.setdefault("DARWINN_RTL_QUICK", "1")
+        os.environ.setdefault("DARWINN_RTL_OPTIMIZATION", "1")
     os.environ.setdefault(nightly.SEED_VARIABLE, str(SystemRandom().randrange(1 << 31)))
 
 

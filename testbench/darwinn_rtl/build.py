@@ -35,16 +35,8 @@ from darwinn_rtl.waves import WAVES_VARIABLE, keep_waves
 VERILATOR_ARGUMENTS = (
     *("--cc", "--build", "-j", "1", "--assert", "-O3", "-Wno-fatal"),
     *("--x-assign", "unique", "--x-initial", "unique"),
-    *("-MAKEFLAGS", "OPT_GLOBAL=-O2"),
 )
 """Assertions are always on. State without a reset starts at random, because Verilator has no X."""
-
-QUICK_VARIABLE = "DARWINN_RTL_QUICK"
-"""Environment variable: if it is set, the compiler optimises less, for short simulations. A build
-takes two thirds to a half of the time."""
-
-_SMALL_TOPS = ("arithmetic", "axi_bench", "harness")
-"""Designs without a tile, whose tests spend most of their time in Python."""
 
 SIMULATION_ENVIRONMENT = {
     "NO_COLOR": "1",
@@ -59,6 +51,12 @@ ARGUMENT_VARIABLE = "DARWINN_RTL_ARGUMENT"
 RATIO_VARIABLE = "DARWINN_RTL_MEMORY_CLOCK_RATIO"
 """Environment variable: ``memory_clock_ratio`` of all builds, in place of the description's; with 7
 or more the memories of tiles are block RAM."""
+
+OPTIMIZATION_VARIABLE = "DARWINN_RTL_OPTIMIZATION"
+"""Environment variable: the C++ compiler's level of optimisation, 0 to 3, of all builds. With 0 a
+build takes much less time, and a simulation more: for a short run (docs/rtl-run.md)."""
+
+_OPTIMIZATION = "2"
 
 _MAIN = "cocotb_main.cpp"
 
@@ -87,7 +85,7 @@ class Design:
     that cocotb may read besides the ports. With ``internals`` cocotb may read and write every
     signal, and the simulation is slower. With ``stock_main`` cocotb's main program replaces ours:
     it is slower, and cannot run C++ sources that need ours. ``sizes`` replace those of the
-    description in ``harness_pkg``.
+    description in ``harness_pkg``. ``optimization`` is the level of the C++ compiler.
     """
 
     top: str
@@ -102,6 +100,7 @@ class Design:
     internals: bool = False
     stock_main: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
+    optimization: str = _OPTIMIZATION
 
     @property
     def key(self) -> str:
@@ -112,7 +111,7 @@ class Design:
         # Such builds are told apart from others, which keep the names that they have.
         kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
         kind += tuple(self.sizes.items())
-        kind += ("quick",) * _is_quick()
+        kind += (f"-O{self.optimization}",) * (self.optimization != _OPTIMIZATION)
         # Sources of one's own, beside ours.
         kind += tuple(filter(None, [own_folder()]))
         # So are those of other chips than the built-in harness.
@@ -130,16 +129,6 @@ class SimulationFailed(AssertionError):
 
 class BuildFailed(SimulationFailed):
     """The tools refuse the sources."""
-
-
-def _is_quick() -> bool:
-    return QUICK_VARIABLE in os.environ
-
-
-def _optimisation(top: str) -> str:
-    if not _is_quick():
-        return "-O2"
-    return "-O0" if top in _SMALL_TOPS else "-O1"
 
 
 def generate(folder: Path, design: Design) -> list[Path]:
@@ -243,10 +232,18 @@ def _port_access(folder: Path, design: Design) -> Path:
 
 def as_asked(design: Design) -> Design:
     """``design`` with the changes that environment variables request: waves, line and toggle
-    coverage, memories with another clock."""
+    coverage, memories with another clock, optimisation.
+
+    Raises:
+        BuildFailed: no such level of optimisation.
+    """
     ratio = os.environ.get(RATIO_VARIABLE)
+    level = os.environ.get(OPTIMIZATION_VARIABLE, design.optimization)
+    if level not in tuple("0123"):
+        raise BuildFailed(f"{OPTIMIZATION_VARIABLE}: expected 0, 1, 2 or 3, got {level!r}")
     return replace(
         design,
+        optimization=level,
         sizes=design.sizes if ratio is None else {**design.sizes, parameters.RATIO: int(ratio)},
         waves=design.waves or WAVES_VARIABLE in os.environ,
         coverage=design.coverage or COVERAGE_VARIABLE in os.environ,
@@ -313,11 +310,11 @@ def _built(design: Design, own: Path | None) -> Path:
     return folder / "verilated"
 
 
-def _library_arguments() -> tuple[str, ...]:
+def _library_arguments(level: str) -> tuple[str, ...]:
     return (
         # A library's own C++ source says what becomes of a failed assertion, and of its message.
         *("-CFLAGS", "-fPIC -DVL_USER_STOP -DVL_USER_FATAL"),
-        *("-MAKEFLAGS", f'OPT_GLOBAL="-O2 -include {source("messages.h")}"'),
+        *("-MAKEFLAGS", f'OPT_GLOBAL="-O{level} -include {source("messages.h")}"'),
         # Longer vectors, in words, are moved by a loop: rows are.
         *("--expand-limit", "16"),
     )
@@ -344,7 +341,7 @@ def library(design: Design) -> Path:
             *("--Mdir", str(folder / "verilated"), "-LDFLAGS", "-shared"),
             *blocks,
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
-            *_library_arguments(),
+            *_library_arguments(design.optimization),
             *map(str, (*packages, top)),
             *(str(source(name)) for name in design.c_sources),
             design=design,
@@ -392,7 +389,7 @@ def _blocks(
         archive = place / f"libV{name}.a"
         _verilate(
             *("--prefix", f"V{name}", "--top-module", name, "--Mdir", str(place)),
-            *_library_arguments(),
+            *_library_arguments(design.optimization),
             *map(str, (*packages, source(f"{name}.sv"))),
             design=replace(design, waves=False),
             output=output,
@@ -404,9 +401,10 @@ def _blocks(
 
 
 def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
+    level = f"-O{design.optimization}"
     command = [
         *("verilator", *VERILATOR_ARGUMENTS, *search_arguments()),
-        *("-MAKEFLAGS", f"OPT_FAST={_optimisation(design.top)}"),
+        *("-MAKEFLAGS", f"OPT_FAST={level} OPT_GLOBAL={level}"),
         *_instruments(design),
         *("-CFLAGS", f"-I{Path(output.name).parent}"),  # the generated header
         *arguments,

@@ -88,4 +88,9 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What a user completes: the public names, and what every module has."""
+    return sorted({*__all__, *filter(_is_special, globals())})
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
