@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from darwinn_rtl.build import Design, generate
+import pytest
+from darwinn_rtl.build import OPTIMIZATION_VARIABLE, BuildFailed, Design, as_asked, generate
 from darwinn_rtl.harness import HarnessDescription
 from darwinn_rtl.parameters import header, packages
 from darwinn_rtl.source_files import source_files
@@ -56,3 +57,14 @@ def test_a_register_block_of_another_exporter_is_replaced(tmp_path: Path) -> Non
         (tmp_path / kept_by_an_older_version).write_text("of another exporter")
     generate(tmp_path, design)
     assert block.read_text() == made
+
+
+def test_builds_of_each_optimisation_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = as_asked(Design("chip_player"))
+    assert usual.key == Design("chip_player").key
+    monkeypatch.setenv(OPTIMIZATION_VARIABLE, "0")
+    assert as_asked(usual).optimization == "0"
+    assert as_asked(usual).key != usual.key
+    monkeypatch.setenv(OPTIMIZATION_VARIABLE, "fast")
+    with pytest.raises(BuildFailed, match="DARWINN_RTL_OPTIMIZATION: expected 0, 1, 2 or 3"):
+        as_asked(usual)

@@ -47,6 +47,11 @@ def test_every_name_is_there() -> None:
         _ = darwinn_testbench.verfy
 
 
+def test_a_user_completes_public_names_alone() -> None:
+    completed = {name for name in dir(darwinn_testbench) if not name.startswith("__")}
+    assert completed == set(darwinn_testbench.__all__) - {"__version__"}
+
+
 def test_folders_are_called_and_still_hold_their_modules(tmp_path: Path) -> None:
     """In a process of its own: before and after modules of the folder are loaded."""
     sample(tmp_path)

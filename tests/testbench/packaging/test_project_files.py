@@ -131,6 +131,19 @@ def test_targets_of_make_that_are_named_exist() -> None:
     assert {"lint", "test"} <= named
 
 
+def test_the_demo_installs_no_tools_of_development(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["make", "-n", "demo", f"VENV={tmp_path}", f"PYTHON={sys.executable}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--editable '.[full,rtl]'" in done.stdout
+    assert ".[dev]" not in done.stdout
+    assert "warm-up function hazards proof" in done.stdout
+
+
 def test_each_issue_form_asks_for_something() -> None:
     for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text())
