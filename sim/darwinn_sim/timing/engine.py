@@ -97,6 +97,8 @@ def _chip_turn(machine: Machine, index: int, tables: Tables) -> None:
         ring_units.outfeed(machine, index, tables)
     elif number == stations.LINK_OUT:
         chip_units.link_out(machine, index)
+    elif number == stations.ROW_TAKER:
+        ring_units.take_rows(machine, tables)
     else:
         chip_units.link_in(machine, index)
 

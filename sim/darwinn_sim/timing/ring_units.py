@@ -11,6 +11,7 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.instructions import RingConsumer
 from darwinn_sim.timing import stations
 from darwinn_sim.timing.machine import (
     book,
@@ -18,10 +19,12 @@ from darwinn_sim.timing.machine import (
     complete,
     effect,
     effect_at_once,
+    forget,
     grow,
     has_reached,
     passes,
     pause,
+    station_of,
     take,
     tile_counters,
     wait,
@@ -33,7 +36,7 @@ from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, ski
 from darwinn_sim.timing.state import NO_INSTRUCTION, Machine
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.timing.tile_units import begin, end_turn
-from darwinn_sim.timing.turns import NEVER
+from darwinn_sim.timing.turns import NEVER, lowest
 from darwinn_sim.units import mesh_bus, ring_bus
 from darwinn_sim.units.memories import NARROW_WORDS
 from darwinn_sim.units.tables import Tables
@@ -42,6 +45,7 @@ _RING = int(Cause.RING)
 _MESH = int(Cause.MESH)
 _DISPATCH = int(Cause.DISPATCH)
 _RING_STATION = stations.RING_GROUP * stations.GROUP_STATIONS
+_ROW_TAKER = stations.CHIP_GROUP * stations.GROUP_STATIONS + stations.ROW_TAKER
 _OUTFEED = ring_bus.OUTFEED_TARGET
 _ARRIVED = stations.CHIP_COUNTERS + stations.OUTFEED_ARRIVED
 _POPPED = stations.CHIP_COUNTERS + stations.OUTFEED_POPPED
@@ -115,12 +119,23 @@ def _must_wait(machine: Machine, index: int) -> bool:
 
 @inner
 def arrive(machine: Machine) -> None:
-    """The row on the ring has reached its receivers."""
+    """The row on the ring has reached its receivers, who see it in the next cycle.
+
+    Most of them wait for nothing else: they have one turn together (``take_rows``).
+    """
     clock = machine.clock[0]
+    takers = 0
     for target in range(chip.TILES):
         if (clock.ring_targets >> target) & 1:
             arrived = tile_counters(target) + stations.ROWS_ARRIVED + clock.ring_channel
-            effect(machine, arrived, 1)
+            if machine.first_waiter[arrived] >= 0:
+                takers |= 1 << target
+            else:
+                effect(machine, arrived, 1)
+    if takers:
+        clock.row_takers = takers
+        clock.row_channel = clock.ring_channel
+        wake_at(machine, _ROW_TAKER, clock.now + 1)
     if (clock.ring_targets >> _OUTFEED) & 1:
         effect(machine, _ARRIVED, 1)
 
@@ -185,6 +200,23 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     if machine.counters[arrived] <= station.total:
         wait(machine, index, arrived, station.total + 1)
         return
+    only_waits = _take_row(machine, index, tile, channel, parameters)
+    if only_waits and machine.counters[arrived] <= station.total:
+        # The next turn would only find that the next row has not arrived.
+        wait(machine, index, arrived, station.total + 1)
+    else:
+        wake_at(machine, index, machine.clock[0].now + 1)
+    if station.first.done:
+        complete(machine, index, counters + stations.COMPLETED + unit)
+
+
+@inner
+def _take_row(
+    machine: Machine, index: int, tile: int, channel: int, parameters: RingConsumer
+) -> bool:
+    """Write a row that has arrived; return whether the next one need only arrive."""
+    station = machine.stations[index]
+    counters = tile_counters(tile)
     check_first_row(machine, index, parameters.wide_write)
     station.total += 1
     station.elements += 1
@@ -194,13 +226,34 @@ def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: in
     work(machine, index, 1)
     if not is_watched(station.first.begins, parameters.watchers, -1):
         station.ready = 1
-    if station.ready and not station.first.done and machine.counters[arrived] <= station.total:
-        # The next turn would only find that the next row has not arrived.
-        wait(machine, index, arrived, station.total + 1)
-    else:
-        wake_at(machine, index, machine.clock[0].now + 1)
-    if station.first.done:
-        complete(machine, index, counters + stations.COMPLETED + unit)
+    return bool(station.ready and not station.first.done)
+
+
+@inner
+def take_rows(machine: Machine, tables: Tables) -> None:
+    """Write the row that has arrived in all tiles whose consumer waits for it.
+
+    Whoever need only wait for the next row stays among the waiters.
+    """
+    clock = machine.clock[0]
+    channel, takers = clock.row_channel, clock.row_takers
+    number = stations.CONSUMER_A + channel
+    clock.row_takers = 0
+    while takers:
+        tile = lowest(takers)
+        takers &= takers - 1
+        index = station_of(stations.FIRST_TILE_GROUP + tile, number)
+        station = machine.stations[index]
+        counters = tile_counters(tile)
+        machine.counters[counters + stations.ROWS_ARRIVED + channel] += 1
+        if _take_row(machine, index, tile, channel, tables.ring_consumer[station.row]):
+            station.need = station.total + 1
+            continue
+        forget(machine, index)
+        wake_at(machine, index, clock.now + 1)
+        if station.first.done:
+            unit = TileUnit.RING_CONSUMER_A + channel
+            complete(machine, index, counters + stations.COMPLETED + unit)
 
 
 @inner

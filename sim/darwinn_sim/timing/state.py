@@ -60,7 +60,8 @@ class Station(Record):
 class Clock(Record):
     """The present cycle, how many effects and spans are stored, the ring, and when the link's
     streams are free again (in 1/``LINK_UNITS`` cycles). ``loads`` of the effects load a counter.
-    ``more_steps``: the core's trace goes on behind ``Machine.steps``.
+    ``row_takers`` are the tiles (bit t: tile t) whose consumer of ``row_channel`` takes the row
+    that has arrived. ``more_steps``: the core's trace goes on behind ``Machine.steps``.
     """
 
     now: int
@@ -71,6 +72,8 @@ class Clock(Record):
     ring_targets: int
     ring_channel: int
     ring_rows: int
+    row_takers: int
+    row_channel: int
     link_in_free: int
     link_out_free: int
     more_steps: int

@@ -37,6 +37,8 @@ LINK_IN_APART: Final = 7
 """Where reads have queues of their own: the station of parameters, the one of activations behind
 it; ``LINK_IN`` then has the instructions."""
 CHIP_STATIONS: Final = 9
+ROW_TAKER: Final = CHIP_STATIONS
+"""Whose turn is that of all ring consumers that wait for nothing but the row that has arrived."""
 
 SENDER: Final = PRODUCER
 """Station of a tile's group, and of the chip's own (``INFEED``), that sends rows on the ring: in a

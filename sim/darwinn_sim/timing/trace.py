@@ -35,6 +35,8 @@ TURN = 1 << 20
 """Bundles between two looks at the clock, at most."""
 
 _BLOCK_FULL = scalar_core.NEXT
+_BESIDE = 2
+"""Steps of a chunk beside those of its bundles: its load, and one that was not reached."""
 
 
 def blocks(program: LoweredProgram, *, again: bool = False) -> Iterator[Records[Step]]:
@@ -54,10 +56,12 @@ def blocks(program: LoweredProgram, *, again: bool = False) -> Iterator[Records[
     for number, start in enumerate(program.starts):
         core["pc"], core["halted"], core["loop_depth"] = program.entries[number], 0, 0
         core["end_pc"] = start + program.chunks[number].bundles
+        # A short program has few steps, as far as it has no loops.
+        room = min(BLOCK, program.chunks[number].bundles + _BESIDE)
         first = 1
         reason = _BLOCK_FULL
         while reason in (_BLOCK_FULL, scalar_core.SPENT):
-            block = Step.zeros(BLOCK)
+            block = Step.zeros(room)
             if first:
                 block[0]["kind"], block[0]["target"] = Handover.CHUNK, number
             core["work_limit"] = min(MAX_BUNDLES, int(core["work"]) + TURN)
