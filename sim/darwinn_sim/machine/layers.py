@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darwinn_sim.isa.codec import Columns, DecodedChunk
+from darwinn_sim.isa.codec import DecodedChunk
 from darwinn_sim.isa.codes import OutputFunction
 from darwinn_sim.isa.table import BY_NAME, TENSOR_NAMES
 
@@ -34,6 +34,7 @@ _OUTPUT_STAGE = (
     "apply_bias",
     "use_scales",
 )
+_HIGH_CLIP, _ZERO_POINT = map(_OUTPUT_STAGE.index, ("high_clip", "output_zero_point"))
 _FROM_TABLE = 1 << OutputFunction.TABLE
 _16BIT = 1 << OutputFunction.OUTPUT_16BIT
 """Bits of the field ``function`` that belong to the output stage too."""
@@ -107,30 +108,39 @@ def _groups(chunks: Sequence[DecodedChunk]) -> Iterator[list[_Instruction]]:
 def _tensor_instructions(chunks: Sequence[DecodedChunk]) -> Iterator[_Instruction]:
     before = 0
     for chunk in chunks:
-        for number in np.flatnonzero(np.isin(chunk.opcode, _OPCODES)).tolist():
-            opcode = int(chunk.opcode[number])
-            columns, row = chunk.columns[opcode], int(chunk.row[number])
-            yield _instruction(before + number, opcode, columns, row)
+        own = {
+            opcode: _instructions(opcode, before, chunk)
+            for opcode in _OPCODES
+            if opcode in chunk.columns
+        }
+        opcodes = chunk.opcode.tolist()
+        for opcode in (each for each in opcodes if each in own):
+            yield next(own[opcode])
         before += len(chunk)
 
 
-def _instruction(place: int, opcode: int, columns: Columns, row: int) -> _Instruction:
-    def value(name: str) -> int:
-        """The field, 0 where the instruction has none of that name."""
-        return int(columns[name][row]) if name in columns else 0
+def _instructions(opcode: int, before: int, chunk: DecodedChunk) -> Iterator[_Instruction]:
+    """The instructions of an opcode in a chunk, which begins with instruction ``before``."""
+    places = np.flatnonzero(chunk.opcode == opcode).tolist()
+    columns = chunk.columns[opcode]
 
-    function = value("function") & (_FROM_TABLE | _16BIT)
-    tiles = value("tiles")
-    return _Instruction(
-        place=place,
-        stage=(opcode, function, *map(value, _OUTPUT_STAGE)),
-        tiles=tiles,
-        # Where a register names the tiles, programs name one.
-        executions=1 if value("tiles_override") else tiles.bit_count(),
-        copies=value("high_clip") & ~(1 << 31) == _INFINITY,
-        output_zero_point=value("output_zero_point"),
-        output_16bit=bool(function & _16BIT),
-    )
+    def values(name: str) -> list[int]:
+        """The field of each, 0 where the opcode has none of that name."""
+        return columns[name].tolist() if name in columns else [0] * len(places)
+
+    stages = zip(*map(values, _OUTPUT_STAGE), strict=True)
+    others = zip(*map(values, ("function", "tiles", "tiles_override")), strict=True)
+    for place, stage, (function, tiles, by_register) in zip(places, stages, others, strict=True):
+        yield _Instruction(
+            place=before + place,
+            stage=(opcode, function & (_FROM_TABLE | _16BIT), *stage),
+            tiles=tiles,
+            # Where a register names the tiles, programs name one.
+            executions=1 if by_register else tiles.bit_count(),
+            copies=stage[_HIGH_CLIP] & ~(1 << 31) == _INFINITY,
+            output_zero_point=stage[_ZERO_POINT],
+            output_16bit=bool(function & _16BIT),
+        )
 
 
 def _layer(number: int, group: Sequence[_Instruction]) -> ComputedLayer:

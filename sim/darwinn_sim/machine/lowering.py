@@ -369,6 +369,11 @@ def _lower(instruction: Instruction, columns: Columns, pc: NDArray[np.int64]) ->
     return out
 
 
+def _joined(parts: Sequence[Table]) -> Table:
+    """The parts one after another; a single one as it is: records are large."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: bool) -> Tables:
     parts: dict[str, list[Table]] = {}
     counts: dict[str, int] = {}
@@ -409,7 +414,7 @@ def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: b
             units[opcode] = instruction.tile_unit
     opcode_column = np.concatenate(opcodes)
     tables: dict[str, Any] = {
-        table: np.concatenate(parts[table]) if table in parts else np.zeros(1, kind.record.dtype)
+        table: _joined(parts[table]) if table in parts else np.zeros(1, kind.record.dtype)
         for table, kind in _KINDS.items()
     }
     return Tables(

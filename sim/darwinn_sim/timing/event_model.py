@@ -300,8 +300,9 @@ class _Run:
         )
 
     def _layers(self) -> tuple[LayerTiming, ...]:
+        products = _products(self.program)
         return tuple(
-            _layer_timing(layer, self.machine, self.program)
+            _layer_timing(layer, self.machine, self.program, products)
             for layer in layers.find(self.program.chunks)
         )
 
@@ -393,8 +394,12 @@ def _timed(transfers: Records[parts.Transfer]) -> tuple[TimedTransfer, ...]:
 
 
 def _layer_timing(
-    layer: layers.ComputedLayer, machine: Machine, program: LoweredProgram
+    layer: layers.ComputedLayer,
+    machine: Machine,
+    program: LoweredProgram,
+    products: NDArray[np.int64],
 ) -> LayerTiming:
+    """The times of a layer; ``products`` are those of each tensor instruction."""
     members = list(layer.instructions)
     runs = machine.executions[members]
     executed = runs[:, 0] > 0
@@ -402,9 +407,6 @@ def _layer_timing(
     rows = tables.row[members]
     place = tables.tensor_plan.place[rows]
     iterations = place["iterations"] * runs[:, 0]
-    products = sum(
-        int(runs[k, 0]) * _products(program, int(rows[k])) for k in np.flatnonzero(executed)
-    )
     per_run = machine.by_instruction[members, Cause.BUSY] // np.maximum(runs[:, 0], 1)
     return LayerTiming(
         number=layer.number,
@@ -413,14 +415,19 @@ def _layer_timing(
         cycles=machine.by_instruction[members].sum(axis=0),
         busiest=int(per_run[executed].max(initial=0)),
         iterations=int(iterations.sum()),
-        products=products,
+        products=int((runs[:, 0] * products[rows]).sum()),
     )
 
 
-def _products(program: LoweredProgram, row: int) -> int:
-    """8 x 8 bit products of one execution of a tensor instruction."""
-    plan = program.tables.tensor_plan
-    place = plan.place[row]
-    segments = plan.segment[place["segment"] : place["segment"] + place["segments"]]
-    cells = int((segments["count"].astype(np.int64) * segments["lanes"]).sum())
-    return cells * int(program.tables.tensor[row]["working"]).bit_count()
+def _products(program: LoweredProgram) -> NDArray[np.int64]:
+    """8 x 8 bit products of one execution of each tensor instruction, by its row."""
+    plan, tensor = program.tables.tensor_plan, program.tables.tensor
+    place = plan.place
+    cells = plan.segment["count"].astype(np.int64) * plan.segment["lanes"]
+    before = np.concatenate([[0], np.cumsum(cells)])
+    first = place["segment"]
+    # As np.bitwise_count of the lanes that work, which NumPy 1.26 lacks.
+    working = np.ascontiguousarray(tensor["working"], np.int64).view(np.uint8)
+    bits = np.unpackbits(working.reshape(len(tensor), -1), axis=1).sum(axis=1, dtype=np.int64)
+    products: NDArray[np.int64] = (before[first + place["segments"]] - before[first]) * bits
+    return products

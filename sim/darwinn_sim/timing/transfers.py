@@ -92,7 +92,9 @@ class _Link:
 
     def take(self, block: Records[parts.Step]) -> int:
         """Take a block of the trace; return how many of its steps come before a fault."""
-        for at in np.flatnonzero(np.isin(block["kind"], (Handover.CHUNK, Handover.DESCRIPTOR))):
+        kinds = block["kind"]
+        of_link = (kinds == Handover.CHUNK) | (kinds == Handover.DESCRIPTOR)
+        for at in np.flatnonzero(of_link):
             step = block[int(at)]
             if step["kind"] == Handover.CHUNK:
                 number = int(step["target"])

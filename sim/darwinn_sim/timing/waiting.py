@@ -49,10 +49,13 @@ _CHIP_COUNTERS = (
 
 def describe(machine: Machine, program: LoweredProgram) -> tuple[str, ...]:
     """One line for each station that has work left; empty if the run has ended."""
+    table = machine.stations
+    may_have_work = (table["instruction"] >= 0) | (table["queued"] > table["taken"])
+    indices = np.flatnonzero(may_have_work).tolist()
     return (
         *_core(machine, program),
         *_streams(machine),
-        *(line for index in range(stations.STATIONS) for line in _station(machine, program, index)),
+        *(line for index in indices for line in _station(machine, program, index)),
     )
 
 
