@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,9 @@ class CyclesRow(Row):
     cycles by what they do or wait for. ``lower_bound`` and ``estimate`` follow from the contents of
     the executable, without simulation; ``estimated_cycles`` is the compiler's own estimate (None
     where it left none). What cannot be timed has None for all of them but that. ``assumed`` is what
-    the program assumes, also where it fails; ``file`` is whose executable it is.
+    the program assumes, also where it fails; ``file`` is whose executable it is. ``timing`` is the
+    whole result, None among the rows of several files: it holds the program. ``nominal``: the chip
+    is the harness, whose cycles have no length.
     """
 
     type: str
@@ -105,6 +107,7 @@ class CyclesRow(Row):
     waiting: dict[str, float] = field(default_factory=dict)
     timing: timing.Timing | None = field(default=None, repr=False, metadata=PYTHON_ONLY)
     assumed: tuple[Assumption, ...] = field(default=(), repr=False, metadata=PYTHON_ONLY)
+    nominal: bool = field(default=False, repr=False, metadata=PYTHON_ONLY)
 
     drawn = ("cycles",)
     unit = "cycles"
@@ -117,7 +120,7 @@ class CyclesRow(Row):
     @property
     def milliseconds_text(self) -> str:
         """The milliseconds for people; a nominal clock makes none."""
-        if self.milliseconds is None or (self.timing and has_nominal_clock(self.timing.chip)):
+        if self.milliseconds is None or self.nominal:
             return "-"
         least, most = self.least_milliseconds, self.most_milliseconds
         if least is None or most is None or least == most:
@@ -150,9 +153,13 @@ def time_file(asked: FileTiming) -> Report[CyclesRow]:
         FormatError, OSError: a file is not valid or cannot be read.
         InputError: no such executable, or a bare stream whose transfers cannot be told.
     """
-    source, executable, assumptions = asked.source, asked.executable, asked.assumptions
     chip_description = timing.chip_description(asked.chip)
-    host_link = link_of(chip_description, asked.host)
+    return _time_file(asked, _Timer(chip_description, link_of(chip_description, asked.host)))
+
+
+def _time_file(asked: FileTiming, timer: _Timer) -> Report[CyclesRow]:
+    """As :func:`time_file`, on a chip and a link that several files may share."""
+    source, executable, assumptions = asked.source, asked.executable, asked.assumptions
     file = load(source)
     executables = file.executables if file.stream is None else (executable_of_stream(file),)
     check_number("executable", executable, len(executables), file.file)
@@ -162,8 +169,8 @@ def time_file(asked: FileTiming) -> Report[CyclesRow]:
         if executable in (None, number):
             asked.progress("timing", len(rows), None)
             name = f"executable {number}"
-            row = time_executable(each, name, chip_description, host_link, assumptions)
-            rows.append(replace(row, file=file.file))
+            row = timer.time(each, assumptions)
+            rows.append(replace(row, name=name, file=file.file))
     if executable is None and file.stream is None:
         rows = _with_first(rows, executables, file.models)
     cpu: tuple[CpuTime, ...] = ()
@@ -177,15 +184,53 @@ def time_file(asked: FileTiming) -> Report[CyclesRow]:
         command="cycles",
         file=file.file,
         rows=tuple(rows),
-        figures=_figures(chip_description, host_link, cpu, (row.assumed for row in rows)),
+        figures=_figures(timer.chip, timer.host, cpu, (row.assumed for row in rows)),
         message="; ".join(
             [
                 *(row.message for row in rows if row.verdict is Verdict.PASS and row.message),
-                _summary(chip_description, host_link),
+                _summary(timer.chip, timer.host),
                 *([_covered(on_cpu, cpu)] if on_cpu else []),
             ]
         ),
     )
+
+
+_NO_MATTER = frozenset({"file_offset", "parameters", "parameter_caching_token", "name"})
+"""Members of an executable, or of its parts, that no time depends on; of parameters their number
+counts."""
+
+
+class _Timer:
+    """Times executables on one chip and link; a program that comes again is timed once.
+
+    Unless it ``keeps`` them, the rows have no :class:`timing.Timing`: those of hundreds of files
+    take gigabytes.
+    """
+
+    def __init__(
+        self, chip: timing.ChipDescription, host: timing.HostLink | None, *, keeps: bool = True
+    ) -> None:
+        self.chip, self.host, self._keeps = chip, host, keeps
+        self._known: dict[tuple[object, ...], CyclesRow] = {}
+
+    def time(self, executable: Executable, assumptions: bool) -> CyclesRow:
+        """The row of an executable, without a name; raises as :func:`time_executable`."""
+        key = (assumptions, len(executable.parameters), _program_of(executable))
+        row = self._known.get(key)
+        if row is None:
+            row = time_executable(executable, "", self.chip, self.host, assumptions)
+            row = self._known[key] = row if self._keeps else replace(row, timing=None)
+        return row
+
+
+def _program_of(part: object) -> object:
+    """All that the time of an executable, or a part of it, depends on."""
+    if isinstance(part, tuple):
+        return tuple(map(_program_of, part))
+    if not is_dataclass(part):
+        return bytes(part) if isinstance(part, memoryview) else part
+    names = (each.name for each in fields(part) if each.name not in _NO_MATTER)
+    return (type(part), *(_program_of(getattr(part, name)) for name in names))
 
 
 def _with_first(
@@ -237,13 +282,15 @@ def measure_files(
     """
     asked = timed or CycleTiming()
 
+    description = timing.chip_description(asked.chip)
+    link = link_of(description, asked.host)
+    timer = _Timer(description, link, keeps=len(sources) == 1)
+
     def of_one(source: Source) -> Report[CyclesRow]:
-        return time_file(asked.part(FileTiming, source=opened(source)))
+        return _time_file(asked.part(FileTiming, source=opened(source)), timer)
 
     if len(sources) == 1:
         return of_one(sources[0])
-    description = timing.chip_description(asked.chip)
-    link = link_of(description, asked.host)
     reports: list[Report[CyclesRow]] = []
     for source in sources:
         try:
@@ -344,5 +391,6 @@ def time_executable(
         utilisation=result.utilisation,
         waiting={cause.label: cycles / total for cause, cycles in spent.items() if cycles},
         timing=result,
+        nominal=has_nominal_clock(chip),
         **facts,
     )

@@ -286,12 +286,12 @@ def _where_cycles_go(
     report: Report[CyclesRow], files: Sequence[str], profile_of: Callable[[str], str]
 ) -> str:
     """The command for the first file that was timed; empty where that can be read only once."""
-    timed = next((row.file for row in report.rows if row.timing is not None), "")
+    timed = next((row.file for row in report.rows if row.cycles is not None), "")
     return f"{profile_of(timed)} shows where the cycles go" if timed in files else ""
 
 
 def _body(report: Report[CyclesRow], several: bool) -> Sequence[RenderableType]:
-    notes = [f"{row.name}: {row.message}" for row in report.rows if row.timing is None]
+    notes = [f"{row.name}: {row.message}" for row in report.rows if row.cycles is None]
     notes = notes if len(report.rows) > 1 else []
     notes += () if several else _first(report.rows)
     for each in report.figures.get("cpu", ()):

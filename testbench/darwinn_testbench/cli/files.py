@@ -11,7 +11,7 @@ from darwinn_testbench.errors import InputError
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import counted
 from darwinn_testbench.report.progress import ProgressCallback
-from darwinn_testbench.survey.content import CompiledFile, look_at
+from darwinn_testbench.survey.content import is_compiled
 from darwinn_testbench.survey.walk import walk
 
 MOST_FILES = 50_000
@@ -74,7 +74,7 @@ def _held(
 
 def _is_compiled(path: Path) -> bool:
     try:
-        return isinstance(look_at(path), CompiledFile)
+        return is_compiled(path)
     except OSError:
         return True
 

@@ -78,6 +78,16 @@ def look_at(path: Path) -> CompiledFile | str:
         return CompiledFile(path, error=one_line(error))
 
 
+def is_compiled(path: Path) -> bool:
+    """Whether a file holds a program of the chip, which need not be readable (:func:`look_at`).
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    head = head_of(path)
+    return bool(head) and _is_program(path, head)
+
+
 def is_uncompiled(path: Path) -> bool:
     """Whether a file can be the model before compilation of another: a ``.tflite`` without package.
 

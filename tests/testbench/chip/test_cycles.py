@@ -14,12 +14,14 @@ from darwinn_formats.errors import FormatError
 from darwinn_sim import timing
 from darwinn_testbench.accuracy import AccuracyRow, load
 from darwinn_testbench.accuracy.document import page, verdict_text
+from darwinn_testbench.chip import cycles
 from darwinn_testbench.chip.cycles import CyclesRow, measure, time_executable
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler.network import random_dense
 from darwinn_testbench.compiler.package import compile_network, edgetpu_model
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Verdict, to_markdown
+from sample_runs import change, flip_parameter
 from whole_models import segments, whole_model
 
 
@@ -51,6 +53,32 @@ def test_a_run_is_timed_with_its_conditions(model: bytes) -> None:
             f"{row.milliseconds:.3g} ({row.least_milliseconds:.3g} to {row.most_milliseconds:.3g})"
         )
         assert sum(row.waiting.values()) == pytest.approx(1)
+
+
+def test_a_program_that_comes_again_is_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parameters may differ, and with them everything but its time."""
+    network = random_dense((64, 64), 1)
+    package = compile_network(network)
+    other = change(package, 1, flip_parameter(300))
+    longer = compile_network(random_dense((64, 128), 1))
+    timed: list[str] = []
+    time = cycles.time_executable
+
+    def counted(*arguments: Any) -> CyclesRow:
+        row = time(*arguments)
+        timed.append(row.type)
+        return row
+
+    monkeypatch.setattr(cycles, "time_executable", counted)
+    files = [edgetpu_model(network, each) for each in (package, other, longer)]
+    rows = cycles.measure_files(files).rows
+    assert timed == ["EXECUTION_ONLY", "PARAMETER_CACHING"] * 2
+    alone = [row for file in files for row in measure(file).rows]
+    assert [(row.cycles, row.milliseconds) for row in rows] == [
+        (row.cycles, row.milliseconds) for row in alone
+    ]
+    assert rows[0].first_milliseconds == rows[2].first_milliseconds
+    assert rows[0].cycles != rows[4].cycles
 
 
 def test_the_first_inference_loads_the_parameters(model: bytes) -> None:
