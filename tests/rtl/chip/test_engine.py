@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import threading
@@ -26,6 +27,7 @@ from darwinn_testbench.compiler.program import begin, end
 from darwinn_testbench.engine import Engine
 from darwinn_testbench.report import Verdict
 from harness_runs import require_toolchain
+from nightly import nightly_too
 from stimulus import Walk, nothing
 
 SMALL = ("gabor_64x64_7k_4o_2s", "bright_16x16", "looming_64x64_3x3", "keras_lstm_mnist_ptq")
@@ -253,18 +255,27 @@ def test_assumed_values_that_the_rtl_lacks_are_refused() -> None:
     assert (error.value.pc, error.value.field, error.value.value) == (1, "transpose", 1)
 
 
-def test_a_long_instruction_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sum of 2^14 products: nothing shows that it goes on, for longer than the bound."""
+@nightly_too
+def test_a_long_instruction_is_no_standstill(
+    monkeypatch: pytest.MonkeyPatch, nightly: bool
+) -> None:
+    """One sum of 2^14 products, nightly of 2^19: nothing shows that it goes on, for longer than
+    the bound, which is a smaller one in the gate."""
     require_toolchain()
+    from darwinn_rtl import player
     from darwinn_rtl.chip.engine import RtlAccelerator, quiet_cycles
 
-    monkeypatch.setattr("darwinn_rtl.player.STANDSTILL", 2048)
+    limits = [127, 127, 31] if nightly else [127, 127, 0]
+    iterations = math.prod(limit + 1 for limit in limits)
+    if not nightly:
+        monkeypatch.setattr(player, "STANDSTILL", 2048)
+    assert iterations > player.STANDSTILL
     program = Assembler()
     begin(program)
     program.tile(
         "TensorMac",
         1,
-        nothing("TensorMac") | {"main_limit": [127, 127, 0, 0, 0, 0, 0, 0]},
+        nothing("TensorMac") | {"main_limit": [*limits, 0, 0, 0, 0, 0]},
         walk("TensorMac", "narrow_read", 0, [(1, 0)]),
         walk("TensorMac", "partial_sum", 0, [(1, 0)]),
         walk("TensorMac", "narrow_write", 64, [(16, 4)]),
@@ -275,6 +286,6 @@ def test_a_long_instruction_is_no_standstill(monkeypatch: pytest.MonkeyPatch) ->
     end(program)
     accelerator = RtlAccelerator()
     executable = Executable(instruction_bitstreams=(program.chunk(),))
-    assert quiet_cycles(accelerator.load(executable)) >= 1 << 14
+    assert quiet_cycles(accelerator.load(executable)) >= iterations
     result = accelerator.run(executable, {})
-    assert result.statistics["rtl_cycles"] > 1 << 14
+    assert result.statistics["rtl_cycles"] > iterations
