@@ -13,10 +13,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from darwinn_reference.arrays import AnyArray
+from darwinn_reference.executorch.halves import round_halves
 from darwinn_reference.executorch.values import refuse_more
 
 _BLOCK = 1 << 17
 """Elements of what is gathered for a block of rows, about: as much as the second cache holds."""
+_HALVES = 1 << 15
+"""Results of half precision that are summed at once, about: all that is read and written beside
+them stays in the cache, too."""
 _WIDE = 96
 """Channels from which on all taps of a channel are summed at once."""
 
@@ -104,14 +108,21 @@ def correlate_halves(
     half precision. Images and filters are float32 that hold such numbers.
     """
     outputs, height, width, _ = filters.shape
-    total = np.empty((len(images), *windows.sizes, outputs), np.float32)
-    for image, result in zip(images, total, strict=True):
+    rows, columns = windows.sizes
+    total = np.empty((len(images), rows, columns, outputs), np.float32)
+    step = max(1, _HALVES // max(1, columns * outputs))
+    part, spare = (np.empty((min(step, rows), columns, outputs), np.float32) for _ in range(2))
+    for image, first in product(range(len(images)), range(0, rows, step)):
+        last = min(first + step, rows)
+        result, made = total[image, first:last], part[: last - first]
         result[:] = start
-        patches = list(windows.patches(image, 0, windows.sizes[0]))
+        patches = list(windows.patches(images[image], first, last))
         for column, row in product(range(width), range(height)):
             patch = patches[row * width + column]
             pixels = patch if outputs == groups else np.repeat(patch, outputs // groups, -1)
-            result[:] = (pixels * filters[:, row, column, 0] + result).astype(np.float16)
+            np.multiply(pixels, filters[:, row, column, 0], out=made)
+            np.add(result, made, out=result)
+            round_halves(result, spare[: last - first])
     return total
 
 

@@ -17,6 +17,7 @@ from darwinn_formats.executorch.xnnpack.schema import Datatype
 from numpy.typing import NDArray
 
 from darwinn_reference.arrays import AnyArray
+from darwinn_reference.executorch.halves import from_halves
 from darwinn_reference.executorch.values import refuse_more
 
 DTYPES: dict[Datatype, type[np.generic]] = {
@@ -74,6 +75,8 @@ class Operand:
 
     def real(self) -> Float:
         """The real numbers, of a value with one scale."""
+        if self.datatype is Datatype.FP16:
+            return from_halves(self.array)
         if self.is_float:
             return self.array.astype(np.float32, copy=False)
         centred = self.array.astype(np.int32) - self.zero_point
