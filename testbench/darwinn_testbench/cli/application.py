@@ -31,8 +31,8 @@ _EPILOG = """**Start here**
 
 **Exit codes**
 
-0 pass, 1 mismatch, race, hazard, regression or fault, 2 bad input or usage, 3 refused (not
-implemented), 130 interrupted
+0 proved, pass or ran; 1 wrong, or not proved or compared as required; 2 bad input or usage;
+3 refused (not implemented); 130 interrupted
 """
 
 

@@ -83,9 +83,9 @@ def command(
     """Fit a host to times that you measured, and write its description for --host.
 
     The fit gives the host's fixed cost of a request, the link's rates, the time of a copy of
-    outputs, and the chip's clock, each with the interval in which it lies nine times out of ten.
-    Two models are enough to begin with; ten that differ in computation and in bytes of output tell
-    all of it. `without it` is the error of a model by a fit to the others alone.
+    outputs, and the chip's clock, each with its 90 % interval. Two models are enough to begin
+    with; ten that differ in computation and in bytes of output determine all of them. `without it`
+    is the error for a model if the fit uses only the others.
     """
     options.only_one_on_stdout(json=json, output=output)
     given = given_times(measured or ())

@@ -36,7 +36,7 @@ SUMMARIES: Mapping[str, str] = {
         "Say for each operator whether it runs on the chip or the CPU, why, and how to change that."
     ),
     "compile": "Compile a model for the Edge TPU, verify the result, and write it with a log.",
-    "generate": "Draw networks by chance, compile them, and judge the programs on every engine.",
+    "generate": "Generate random networks and compile them; with --check, judge the programs.",
     "layers": (
         "Recover the network from the executable alone, or list the operators of another format."
     ),

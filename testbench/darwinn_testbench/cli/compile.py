@@ -46,7 +46,7 @@ EXAMPLES = """**Examples**
 
 Models = Annotated[
     list[str],
-    argument("MODEL...", "A .tflite before compilation; several share the parameter memory."),
+    argument("MODEL", "A .tflite before compilation; several share the parameter memory."),
 ]
 OutDir = Annotated[
     Path | None,
@@ -57,7 +57,10 @@ ShowOperations = Annotated[
 ]
 MinRuntime = Annotated[
     int,
-    option("--min_runtime_version -m N", "Least runtime version to be needed; below 14 refused."),
+    option(
+        "--min_runtime_version -m N",
+        "Lowest runtime version that the result must run on; below 14 is refused.",
+    ),
 ]
 Segments = Annotated[
     int,
@@ -72,22 +75,23 @@ Segments = Annotated[
 Intermediate = Annotated[
     str | None,
     option(
-        "--intermediate_tensors -i NAMES", "Tensors, with commas, at which the chip's part ends."
+        "--intermediate_tensors -i NAMES",
+        "Names of tensors, separated by commas, at which the chip's part ends.",
     ),
 ]
 Subgraphs = Annotated[
     bool,
     option(
         "--enable_multiple_subgraphs -a",
-        "Give the chip every further piece of the network. By default it gets those that take less "
-        "time than the CPU would, as predicted.",
+        "Give the chip every further piece of the network. By default it gets only pieces that are "
+        "predicted to take less time than on the CPU.",
     ),
 ]
 Search = Annotated[
     bool,
     option(
         "--search_delegate -d",
-        "Look for the longest part that compiles. That is always done: the option changes nothing.",
+        "Accepted; changes nothing: the compiler always looks for the largest part that compiles.",
     ),
 ]
 SearchStep = Annotated[
@@ -142,9 +146,9 @@ def command(
     """Compile a model for the Edge TPU, verify the result, and write it with a log.
 
     MODEL.tflite, quantised to 8 bits, becomes MODEL_edgetpu.tflite and MODEL_edgetpu.log. The
-    result is judged by the whole verdict of `verify`; if that fails nothing is written. Operators
-    that are not compiled stay on the CPU with the reason. `darwinn docs compiler` says what is
-    compiled. Several models share the memory for parameters on one chip, the first has it first.
+    command verifies the result as `verify` does; if that fails, it writes nothing. It names each
+    operator that stays on the CPU, with the reason. `darwinn docs compiler` says what is compiled.
+    Several models share the memory for parameters on one chip; the first one gets room first.
     """
     del search_delegate, delegate_search_step
     wanted = CompileOptions(

@@ -158,7 +158,7 @@ def command(
     The model needs no data, and the result is the same every time. An inference is the
     EXECUTION_ONLY or STAND_ALONE executable of a model; PARAMETER_CACHING runs once before.
     Milliseconds include the host and its link; `host` is their share, and the times in parentheses
-    hold the real one nine times out of ten. `compiler` is the compiler's own estimate.
+    are a 90 % interval. `compiler` is the compiler's own estimate.
 
     If the compiler left operators to the CPU, the command also measures these on this machine,
     after one inference on noise, and prints their time in a line of its own. --chip-only leaves

@@ -69,7 +69,7 @@ class CableSpeed(StrEnum):
 Command = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[-- COMMAND]",
+        metavar="-- COMMAND",
         help="With --usb or --pcie: the program that uses the device, and its arguments.",
         show_default=False,
     ),
@@ -118,7 +118,7 @@ CableSpeedOption = Annotated[
 Booted = Annotated[
     bool,
     typer.Option(
-        "--booted", help="Start the device with its firmware, so that it does not wait for it."
+        "--booted", help="Start the device with its firmware; otherwise it waits for a download."
     ),
 ]
 TimedOption = Annotated[
@@ -143,8 +143,8 @@ ClockOption = Annotated[
     typer.Option(
         "--clock",
         metavar="chip|wall",
-        help="With --usb: what time-outs of transfers count. chip: the time in which the "
-        "simulation does not compute; wall: all of it.",
+        help="With --usb: the clock of time-outs. chip: it stands still while the simulation "
+        "computes; wall: real time.",
         show_default="chip",
     ),
 ]

@@ -46,7 +46,7 @@ Model = Annotated[
 ]
 Compiled = Annotated[
     str | None,
-    argument("[COMPILED]", "The same model, compiled: it shows the place of each operator."),
+    argument("COMPILED", "The same model, compiled: it shows the place of each operator."),
 ]
 All = Annotated[
     bool,

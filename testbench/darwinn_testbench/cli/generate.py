@@ -36,7 +36,7 @@ Count = Annotated[
 ]
 Operators = Annotated[
     str | None,
-    option("--operators NAMES", "Operators to choose from, with commas; by default all."),
+    option("--operators NAMES", "Operators to choose from, separated by commas; by default all."),
 ]
 Size = Annotated[
     int | None,
@@ -59,15 +59,18 @@ EngineChoice = Annotated[
 ]
 Keep = Annotated[
     str | None,
-    option("--keep NUMBERS", "Make only these steps of the network; printed for a small network."),
+    option(
+        "--keep NUMBERS",
+        "Make only these steps of the network, as in the command printed for a network that fails.",
+    ),
 ]
 Shapes = Annotated[
     str | None,
-    option("--shapes SHAPES", "Shapes of the inputs in place of those drawn: 8x8x3,1x1x4."),
+    option("--shapes SHAPES", "Shapes of the inputs, instead of random ones: 8x8x3,1x1x4."),
 ]
 Against = Annotated[
     list[str] | None,
-    option("--against FILE", "A compiled model to count the bins of programs against; repeatable."),
+    option("--against FILE", "Compare coverage with that of this compiled model; repeatable."),
 ]
 
 _COLUMNS: tuple[Column[GeneratedRow], ...] = (
@@ -107,13 +110,13 @@ def command(
     against: Against = None,
     json: settings.Json = False,
 ) -> None:
-    """Draw networks by chance, compile them, and judge the programs on every engine.
+    """Generate random networks and compile them; with --check, judge the programs.
 
     A seed determines a network: its operators and branches, shapes, windows, strides, scales and
     zero points at the edges of their ranges, inputs and outputs. With --check the chip's outputs
     must be right on every byte, the lifted program must give the same bytes, no hazard may be
-    found, and cycles must repeat. A network that fails is reduced, and a command is printed that
-    repeats it. The tables of bins say what the networks cover.
+    found, and cycles must repeat. If a network fails, the command reduces it, and prints
+    the command that repeats it. The tables of bins say what the networks cover.
     """
     wanted = GenerateOptions(
         seed=seed,
