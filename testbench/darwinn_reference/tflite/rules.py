@@ -369,5 +369,5 @@ def _rounding_rows() -> Iterator[_Row]:
         for each in rounding.neighbours:
             files = ", ".join((*each.told_apart_by, *(f"bytes of {f}" for f in each.bytes_of)))
             files = files or "no file: open"
-            files += f"; elder compilers have it: {each.elder}" if each.elder else ""
+            files += f"; older compilers have it: {each.elder}" if each.elder else ""
             yield rounding.name, f"`{rounding.text}`", f"`{each.text}`", files
