@@ -46,9 +46,9 @@ def tops() -> tuple[str, ...]:
 def export(folder: Path, top: str, *, plain: bool = False) -> list[Path]:
     """Write what module ``top`` needs to ``folder``, which is made; return the files in order.
 
-    ``plain``: one more file, ``TOP.v``, is the same design as plain Verilog (IEEE 1364-2005), one
-    flat module without assertions, which Icarus reads. Its sizes are those of the chip that this
-    process simulates.
+    ``plain``: one more file, ``TOP.v``, is the same design as plain Verilog (IEEE 1364-2005)
+    without assertions, which Icarus reads. Its sizes are those of the chip that this process
+    simulates.
 
     Raises:
         ExportFailed: no module is called so, or yosys is not installed or refuses the design.
@@ -102,12 +102,16 @@ def _core(top: str, names: Sequence[str]) -> str:
 
 
 def plain_verilog(sources: Sequence[str | Path], design: Design, target: Path) -> None:
-    """Write ``design`` to ``target`` as yosys writes it back: one flat module without assertions.
+    """Write ``design`` to ``target`` as yosys writes it back: modules without assertions.
+
+    Modules stay apart as far as their ports are no interfaces: Icarus takes very long for a flat
+    chip. Nothing is cleaned up, since a port whose value is constant would lose its net.
 
     Raises ``ExportFailed`` if yosys is not installed or refuses it.
     """
-    read = read_command(design.top, sources, parameters=design.parameters)
-    passes = ["proc", "flatten", "opt_clean", "bwmuxmap", f"write_verilog -noattr {target}"]
+    options = "--best-effort-hierarchy"
+    read = read_command(design.top, sources, parameters=design.parameters, options=options)
+    passes = ["proc -noopt", "bwmuxmap", f"write_verilog -noattr {target}"]
     lines = [read, f"hierarchy -top {design.top}", *passes, ""]
     if not is_installed():
         raise ExportFailed("plain Verilog needs yosys with its slang front end: pip install pyosys")
