@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
 from darwinn_sim import chip
 
@@ -48,7 +49,16 @@ def fitted(graph: IntegerGraph, scratch: Mapping[int, int]) -> Placement:
     Raises:
         DoesNotFitError: narrow memory does not suffice.
     """
-    largest, *others = _LIMITS
+    return _fitted(graph, tuple(sorted(scratch.items())), _LIMITS)
+
+
+@lru_cache(maxsize=8)
+def _fitted(
+    graph: IntegerGraph, asked: tuple[tuple[int, int], ...], limits: tuple[int, ...]
+) -> Placement:
+    """Remembered, since a graph is placed again whenever it gets other rows of wide memory."""
+    scratch = dict(asked)
+    largest, *others = limits
     chains = chains_of(graph, scratch, largest)
     try:
         return place(graph, scratch, chains)
@@ -86,17 +96,54 @@ def _chain_around(
         others = [each for each in chains if each.last < first or each.first > last]
         if len(others) < sum(1 for each in chains if not first <= each.first <= last):
             continue
-        result = graph.operations[last].result
-        tried = [[*others, each] for each in _in_bands(chain, result)]
         steps = step, *range(first, last + 2)
-        # More bands never need more memory, so what the most do not fit fewer do not either.
-        if _most_of(graph, scratch, tried[-1], steps) > limit:
-            continue
-        for each in tried:
-            few = each[-1].bands <= _MOST_BANDS
-            if few and _most_of(graph, scratch, each, steps) <= limit:
-                return each
+        found = _in_fewest_bands(graph, scratch, others, chain, steps, limit)
+        if found is not None:
+            return [*others, found]
     return None
+
+
+def _in_fewest_bands(
+    graph: IntegerGraph,
+    scratch: Mapping[int, int],
+    others: list[Chain],
+    chain: Chain,
+    steps: tuple[int, ...],
+    limit: int,
+) -> Chain | None:
+    """A chain in as few bands as fit beside others; None if it does not fit in the most."""
+    if _least_of(graph, chain) > limit:
+        return None
+
+    def fits(chosen: Chain) -> bool:
+        return _most_of(graph, scratch, [*others, chosen], steps) <= limit
+
+    result = graph.operations[chain.last].result
+    rows = _useful_bands(result.height, chip.GRID_ROWS)
+    parts = _useful_bands(result.width, chip.GRID_COLUMNS) if chain.over is None else []
+    found: Chain | None = None
+    for across in (1, *parts):
+        most = _MOST_BANDS if found is None else found.bands - 1
+        tried = [replace(chain, bands=down * across, across=across) for down in rows]
+        # More bands never need more memory, so what the most do not fit fewer do not either.
+        if tried[0].bands <= most and fits(tried[-1]):
+            found = next((each for each in tried if each.bands <= most and fits(each)), found)
+    return found
+
+
+def _least_of(graph: IntegerGraph, chain: Chain) -> int:
+    """Bytes that the result of a chain and its sources take together, at least."""
+    result = graph.operations[chain.last].result
+    sources = chain.sources(graph.operations)
+    sizes = {index: _least_bytes(image) for index, image in sources.items() if index != chain.fed}
+    taken = sizes.pop(chain.over, 0) if chain.over is not None else 0
+    return sum(sizes.values()) + max(_least_bytes(result), taken)
+
+
+def _least_bytes(image: Image) -> int:
+    """Bytes of an image on the tile that has most of it, without what is around its own pixels."""
+    rows, columns = -(-image.height // chip.GRID_ROWS), -(-image.width // chip.GRID_COLUMNS)
+    return rows * columns * image.pitch
 
 
 def _most_of(
@@ -155,14 +202,6 @@ def _source_to_take(graph: IntegerGraph, first: int, last: int) -> int | None:
     sources = Chain(first, last, 1).sources(graph.operations).values()
     free = [each for each in sources if each.index not in ends]
     return max(free, key=lambda each: each.pixels * each.pitch).index if free else None
-
-
-def _in_bands(chain: Chain, result: Image) -> list[Chain]:
-    """A chain in more and more bands; parts of rows only where several operations need them."""
-    down = _useful_bands(result.height, chip.GRID_ROWS)
-    across = _useful_bands(result.width, chip.GRID_COLUMNS) if chain.over is None else []
-    numbers = [(rows * parts, parts) for rows in down for parts in (1, *across)]
-    return [replace(chain, bands=bands, across=parts) for bands, parts in sorted(numbers)]
 
 
 def _useful_bands(size: int, places: int) -> list[int]:
