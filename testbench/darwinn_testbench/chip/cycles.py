@@ -24,7 +24,7 @@ from darwinn_testbench.chip.cpu_operators import CpuOperator, cpu_operators, nam
 from darwinn_testbench.chip.inspection import check_number
 from darwinn_testbench.chip.model import executable_of_stream
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.report import Report, Row, Verdict, judged, verdict_of
+from darwinn_testbench.report import Report, Row, Verdict, judged, significant, verdict_of
 from darwinn_testbench.report.result import PYTHON_ONLY
 from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.timing import NO_HOST, CycleTiming, FileTiming
@@ -125,7 +125,7 @@ class CyclesRow(Row):
         least, most = self.least_milliseconds, self.most_milliseconds
         if least is None or most is None or least == most:
             return f"{self.milliseconds:.3f}"
-        return f"{self.milliseconds:.3g} ({least:.3g} to {most:.3g})"
+        return f"{significant(self.milliseconds)} ({significant(least)} to {significant(most)})"
 
     @property
     def host_share(self) -> float | None:

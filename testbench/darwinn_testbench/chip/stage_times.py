@@ -18,7 +18,7 @@ from darwinn_sim.isa import grading
 
 from darwinn_testbench.chip.cycles import CyclesRow, time_file, unmeasured
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.report import Report, Row, Verdict, counted
+from darwinn_testbench.report import Report, Row, Verdict, counted, significant
 from darwinn_testbench.report.verdict import worst
 from darwinn_testbench.request.timing import CycleTiming, FileTiming
 
@@ -240,13 +240,13 @@ def turn_times(sources: Sequence[Source], opened: Opened, asked: CycleTiming) ->
         total = swaps + sum(row.milliseconds or 0.0 for row in rows)
         figures["turns"] = TurnTimes(total, swaps, 1e3 / total)
         cost = (
-            f"{swaps:.3g} ms of it load parameters that the model before has displaced; models "
-            "compiled together keep theirs"
+            f"{significant(swaps)} ms of it load parameters that the model before has displaced; "
+            "models compiled together keep theirs"
             if swaps
             else "no parameters are loaded again"
         )
         message = (
-            f"a round of {counted(len(rows), 'inference')} takes {total:.3g} ms, {cost}; "
+            f"a round of {counted(len(rows), 'inference')} takes {significant(total)} ms, {cost}; "
             f"{_conditions(figures)}"
         )
     return _report(rows, figures, message)
@@ -355,11 +355,12 @@ def _turn(timed: _Timed, loads: bool) -> TurnRow:
 
 
 def _told(times: PipelineTimes, figures: Mapping[str, Any]) -> str:
+    alone, filled = map(significant, (times.latency_milliseconds, times.filled_milliseconds))
     return (
-        f"{times.throughput:.4g} inferences a second, bounded by stage {times.bottleneck} "
-        f"({times.bottleneck_file}); one inference takes {times.latency_milliseconds:.3g} ms alone "
-        f"and {times.filled_milliseconds:.3g} ms in a full pipeline; an even cut would give "
-        f"{times.even_throughput:.4g} a second; {_conditions(figures)} for each chip"
+        f"{significant(times.throughput, 4)} inferences a second, bounded by stage "
+        f"{times.bottleneck} ({times.bottleneck_file}); one inference takes {alone} ms alone "
+        f"and {filled} ms in a full pipeline; an even cut would give "
+        f"{significant(times.even_throughput, 4)} a second; {_conditions(figures)} for each chip"
     )
 
 

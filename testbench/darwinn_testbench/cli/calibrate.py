@@ -21,7 +21,7 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.report import Column, Report, significant, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.request import settings, timing
 from darwinn_testbench.request.timing import DEFAULT_CHIP
@@ -62,8 +62,8 @@ Output = Annotated[
 
 _COLUMNS: tuple[Column[CalibrationRow], ...] = (
     Column("model", lambda row: row.name, may_shrink=True),
-    Column("measured ms", lambda row: f"{row.measured:.4g}", "right"),
-    Column("predicted ms", lambda row: f"{row.predicted:.4g}", "right"),
+    Column("measured ms", lambda row: significant(row.measured, 4), "right"),
+    Column("predicted ms", lambda row: significant(row.predicted, 4), "right"),
     Column("error", lambda row: f"{row.error:+.1%}", "right"),
     Column("without it", lambda row: _share(row.left_out_error), "right"),
 )
@@ -123,9 +123,10 @@ def _parameter(name: str, found: dict[str, Any]) -> str:
     value = found["value"]
     if name == "output_copy_seconds":
         scale, unit = 1e-9, "ns"
-    text = f"{name.removesuffix('_seconds').replace('_', ' ')}: {value / scale:.4g} {unit}"
-    least, most = found.get("least", value), found.get("most", value)
-    return text if least == most else f"{text} ({least / scale:.4g} to {most / scale:.4g})"
+    given = (value, found.get("least", value), found.get("most", value))
+    middle, least, most = (significant(each / scale, 4) for each in given)
+    text = f"{name.removesuffix('_seconds').replace('_', ' ')}: {middle} {unit}"
+    return text if given[1] == given[2] else f"{text} ({least} to {most})"
 
 
 def _share(value: float | None) -> str:

@@ -26,7 +26,7 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.regression.baseline import MetricRow
 from darwinn_testbench.regression.cycles import Guarding, guarded_cycles
-from darwinn_testbench.report import Column, Report, Verdict, table
+from darwinn_testbench.report import Column, Report, Verdict, significant, table
 from darwinn_testbench.request.timing import CycleTiming, advised
 
 EXAMPLES = """**Examples**
@@ -302,8 +302,8 @@ def _body(report: Report[CyclesRow], several: bool) -> Sequence[RenderableType]:
 def _first(rows: Sequence[CyclesRow]) -> list[str]:
     """Times of first inferences, which load parameters as well; a nominal clock gives none."""
     return [
-        f"{row.name}: {row.first_milliseconds:.3g} ms for the first inference, which loads "
-        "the cached parameters"
+        f"{row.name}: {significant(row.first_milliseconds)} ms for the first inference, which "
+        "loads the cached parameters"
         for row in rows
         if row.first_milliseconds is not None and row.milliseconds_text != "-"
     ]
@@ -339,9 +339,9 @@ def _milliseconds(value: float | None) -> str:
 
 
 def _interval(row: StageRow) -> str:
-    if row.milliseconds is None:
-        return "-"
-    return f"{row.milliseconds:.3g} ({row.least_milliseconds:.3g} to {row.most_milliseconds:.3g})"
+    given = (row.milliseconds, row.least_milliseconds, row.most_milliseconds)
+    middle, least, most = ("-" if each is None else significant(each) for each in given)
+    return middle if row.milliseconds is None else f"{middle} ({least} to {most})"
 
 
 def _share(share: float | None) -> str:

@@ -23,7 +23,7 @@ from darwinn_testbench.profile.operator_tables import (
 )
 from darwinn_testbench.profile.operators import OperatorTimeRow
 from darwinn_testbench.programs.operators import NOT_EXECUTED, OperatorRow
-from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.report import Column, Report, significant, table
 from darwinn_testbench.report.files import write_result
 
 Item = TypeVar("Item")
@@ -129,8 +129,8 @@ def _whole(figures: Mapping[str, Any]) -> str:
     """What a call takes as a whole, and by what that was measured."""
     drawn = inputs_of(figures)
     return (
-        f"{1000 * figures['seconds']:.3g} ms a call, the first "
-        f"{1000 * figures['first_seconds']:.3g} ms, measured by {figures['measured_by']}"
+        f"{significant(1000 * figures['seconds'])} ms a call, the first "
+        f"{significant(1000 * figures['first_seconds'])} ms, measured by {figures['measured_by']}"
         + (f"; inputs {drawn}" if drawn else "")
     )
 

@@ -12,7 +12,7 @@ from darwinn_testbench.explain.conditions import Condition
 from darwinn_testbench.explain.crossing import CACHE_BYTES, Piece
 from darwinn_testbench.explain.graph import Node
 from darwinn_testbench.explain.placement import Place, Prediction
-from darwinn_testbench.report import counted
+from darwinn_testbench.report import counted, significant
 
 _SLOW_SHARE = 0.1
 """Share of an inference from which on a single transfer is worth a word."""
@@ -173,7 +173,8 @@ def _large_outputs(situation: Situation) -> Iterator[Advice]:
             largest = max(outputs, key=lambda each: each.bytes)
             yield Advice(
                 f"outputs of the chip: {sum(each.bytes for each in outputs):,} bytes, "
-                f"{spent:.3g} of {whole:.3g} ms, most of them {_short(largest.tensor)}",
+                f"{significant(spent)} of {significant(whole)} ms, most of them "
+                f"{_short(largest.tensor)}",
                 "send less: fewer channels or positions, or the operator that reduces them on the "
                 "chip, too",
                 saves=spent,

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from darwinn_sim import timing
 from darwinn_sim.timing import Timing
 
+from darwinn_testbench.report import significant
+
 STICKS = ("usb2", "usb3")
 """Host links of USB sticks, of which power is published."""
 
@@ -49,9 +51,10 @@ class Energy:
     sources: tuple[str, ...] = SOURCES
 
     def __str__(self) -> str:
+        given = (self.millijoules, self.least_millijoules, self.most_millijoules)
+        middle, least, most = map(significant, given)
         return (
-            f"{self.millijoules:.3g} mJ of a USB stick, a rough estimate "
-            f"({self.least_millijoules:.3g} to {self.most_millijoules:.3g}; darwinn docs "
+            f"{middle} mJ of a USB stick, a rough estimate ({least} to {most}; darwinn docs "
             "timing#energy)"
         )
 

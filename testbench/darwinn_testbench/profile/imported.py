@@ -21,7 +21,7 @@ from darwinn_reference.executorch.reference import DEFAULT_METHOD
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.profile.operators import OperatorTimeRow, kinds
 from darwinn_testbench.programs.operators import OperatorRow, ProgramPort, view_operators
-from darwinn_testbench.report import Report, Verdict, counted
+from darwinn_testbench.report import Report, Verdict, counted, significant
 from darwinn_testbench.request.inputs import Inputs
 
 TICKS = 1e9
@@ -86,8 +86,8 @@ def import_times(
             "kinds": kinds(rows),
         },
         decided=Verdict.PASS,
-        message=f"{1000 * seconds:.3g} ms a call, {counted(len(rows), 'operator')}, median of "
-        f"{counted(len(measured), 'call')}",
+        message=f"{significant(1000 * seconds)} ms a call, {counted(len(rows), 'operator')}, "
+        f"median of {counted(len(measured), 'call')}",
     )
 
 

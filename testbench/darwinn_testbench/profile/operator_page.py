@@ -76,7 +76,9 @@ def operator_sections(report: Times) -> Iterator[Section]:
     """The network, where the time goes, and all operators."""
     yield from _network(report)
     if report.rows:
-        text = f"{TIME_NOTE} Of more than {_MOST_BARS} operators the slowest; the table has all."
+        text = (
+            f"{TIME_NOTE} The slowest {_MOST_BARS} operators at most are drawn; the table has all."
+        )
         yield Section("Time by operator", text, [_time_by_operator(report)])
         yield Section("Time by operation", parts=[table_of(KIND_COLUMNS, report.figures["kinds"])])
     yield Section("Operators", parts=[table_of(TIME_COLUMNS, report.rows, key=key_of)])

@@ -18,7 +18,7 @@ from darwinn_testbench.programs.operators import (
     operators_of,
 )
 from darwinn_testbench.programs.recorder import Recorder
-from darwinn_testbench.report import Report, counted, verdict_of
+from darwinn_testbench.report import Report, counted, significant, verdict_of
 from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.records import Calls
 
@@ -144,7 +144,7 @@ class _Measured:
         )
 
     def summary(self, rows: Sequence[OperatorTimeRow]) -> str:
-        text = f"{1000 * self.seconds:.3g} ms a call on the CPU reference"
+        text = f"{significant(1000 * self.seconds)} ms a call on the CPU reference"
         calls = counted(len(self.plain), "call")
         return f"{text}, {counted(len(rows), 'operator')}, median of {calls}"
 

@@ -17,7 +17,7 @@ from darwinn_testbench.profile.imported import import_times
 from darwinn_testbench.profile.operators import CALLS, OperatorTimeRow
 from darwinn_testbench.programs.formats import format_of, open_program
 from darwinn_testbench.programs.operators import inputs_of_call
-from darwinn_testbench.report import Report, verdict_of
+from darwinn_testbench.report import Report, significant, verdict_of
 from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.records import Calls
 from darwinn_testbench.request.scope import Scope, only_for
@@ -72,7 +72,7 @@ def original_times(asked: Calls) -> Report[OperatorTimeRow]:
         command="profile",
         file=file,
         figures={**own, "warnings": warnings, **_no_operators(taken)},
-        message=f"{1000 * seconds:.3g} ms a call; the runtime shows no operators",
+        message=f"{significant(1000 * seconds)} ms a call; the runtime shows no operators",
     )
 
 

@@ -83,7 +83,7 @@ def time_sections(report: Report[ProfileRow]) -> Iterator[Section]:
     text = (
         "busy: the tensor units, mean of all tiles, as in the table of layers. The rest of a "
         "layer's time is split by its waits. "
-        f"Of more than {figures.MOST_BARS} layers the longest; the table has all."
+        f"The longest {figures.MOST_BARS} layers at most are drawn; the table has all."
     )
     text = " ".join(filter(None, (figures.time_without_a_layer(report.rows), text)))
     yield Section("Time by layer", text, [figures.time_by_layer(report.rows)])

@@ -39,7 +39,7 @@ from darwinn_testbench.layers.view import view_bound
 from darwinn_testbench.profile.energy import Energy, energy_of
 from darwinn_testbench.profile.memory import used
 from darwinn_testbench.profile.uncovered import Uncovered, uncovered
-from darwinn_testbench.report import Report, Row, Verdict, one_line
+from darwinn_testbench.report import Report, Row, Verdict, one_line, significant
 from darwinn_testbench.report.result import PYTHON_ONLY
 from darwinn_testbench.report.spreadsheet import Line
 from darwinn_testbench.request.record import takes
@@ -228,7 +228,7 @@ def profiled(asked: Profiling) -> Report[ProfileRow]:
     made_of = Profiled(timed, compiled.inference, compiled.caching, viewed, names, differing)
     figures = _figures(timed, made_of)
     message = (
-        f"about {timed.cycles:,} cycles, {1000 * timed.seconds:.3g} ms at "
+        f"about {timed.cycles:,} cycles, {significant(1000 * timed.seconds)} ms at "
         f"{rate_of(timed.chip)} behind {figures.host}, "
         f"{100 * timed.fixed_share:.0f} % of it the host's fixed cost"
     )

@@ -10,7 +10,7 @@ from darwinn_sim.chip import ROW_BYTES, WIDE_ROWS
 from darwinn_sim.timing import Cause
 
 from darwinn_testbench.profile.profile import ProfileFigures, ProfileRow
-from darwinn_testbench.report import Report, counted
+from darwinn_testbench.report import Report, counted, significant
 
 _MOST = 3
 """Layers, kinds and causes that a line names."""
@@ -38,7 +38,7 @@ def summary_lines(report: Report[ProfileRow]) -> Sequence[tuple[str, str]]:
 
 
 def _time(found: ProfileFigures) -> str:
-    rate = f"{found.inferences_per_second:,.4g}"
+    rate = f"{significant(found.inferences_per_second, 4)}"
     return f"{found.milliseconds:.3f} ms an inference, {rate} a second one after another"
 
 

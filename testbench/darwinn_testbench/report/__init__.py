@@ -5,7 +5,7 @@ from darwinn_testbench.report.junit import to_junit
 from darwinn_testbench.report.markdown import to_markdown
 from darwinn_testbench.report.result import Report, Row
 from darwinn_testbench.report.sarif import to_sarif
-from darwinn_testbench.report.tables import Column, counted, seconds, styled, table
+from darwinn_testbench.report.tables import Column, counted, seconds, significant, styled, table
 from darwinn_testbench.report.verdict import (
     EXIT_CODES,
     Verdict,
@@ -30,6 +30,7 @@ __all__ = [
     "one_line",
     "passed_limit",
     "seconds",
+    "significant",
     "styled",
     "table",
     "to_junit",

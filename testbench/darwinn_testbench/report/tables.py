@@ -19,6 +19,7 @@ Item = TypeVar("Item")
 
 _LEAST_WIDTH = 8
 """Characters that a column of texts keeps."""
+_BEYOND_COUNTING = 1e15
 _GAP = 2
 """Characters between two columns."""
 
@@ -143,6 +144,15 @@ def seconds(value: float) -> str:
     return f"{value:.3f}"
 
 
+def significant(value: float, digits: int = 3) -> str:
+    """``value`` with so many significant digits, but every digit before the point: 0.949, 1,054.
+
+    An exponent is only for what is tiny or beyond counting.
+    """
+    whole = 10 ** (digits - 1) <= abs(value) < _BEYOND_COUNTING
+    return f"{value:,.0f}" if whole else f"{value:.{digits}g}"
+
+
 def counted(count: int, noun: str) -> str:
     """A number of things, which are called by ``noun`` if it is one: ``1 layer``, ``2 layers``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -160,7 +170,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}"
+        return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else significant(value)
     return "" if value is None else readable(str(value))
 
 

@@ -21,6 +21,7 @@ from darwinn_testbench.report import (
     Row,
     Verdict,
     counted,
+    significant,
     table,
     to_junit,
     to_markdown,
@@ -31,6 +32,7 @@ from darwinn_testbench.report import (
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.github import workflow_commands
 from darwinn_testbench.report.result import PYTHON_ONLY
+from darwinn_testbench.report.tables import cell_text
 from rich.console import Console
 
 
@@ -216,6 +218,15 @@ def test_one_thing_is_no_plural() -> None:
         "1 layer",
         "2,000 layers",
     ]
+
+
+def test_a_figure_has_no_exponent_where_it_can_be_read() -> None:
+    figures = (0.9494, 14.62, 118.4, 999.6, 1053.7, 1_234_567.0, 0.0, -2345.6)
+    told = ["0.949", "14.6", "118", "1,000", "1,054", "1,234,567", "0", "-2,346"]
+    assert [significant(each) for each in figures] == told
+    assert [significant(each, 4) for each in (118.42, 12_345.6)] == ["118.4", "12,346"]
+    assert significant(1.234e20) == "1.23e+20" and significant(1.2e-7) == "1.2e-07"
+    assert cell_text(1053.7) == "1,054" and cell_text(1e20) == "1e+20"
 
 
 @pytest.mark.parametrize("name", ["out", "a/name/longer/than/the/column/that/it/has"])
