@@ -36,12 +36,14 @@ NETWORK = random_dense((40, 24), 5)
 def pairs(settings: Settings) -> Iterator[Figure]:
     """One network in all formats, and again with one weight a step off, compared both ways."""
     right, wrong = settings.folder / "right", settings.folder / "wrong"
+    formats = _written(NETWORK, right)
+    _written(planted(1), wrong)
     try:
-        kinds = _written(NETWORK, right, settings), _written(planted(1), wrong, settings)
-        formats = kinds[0]
+        for network, stem in ((NETWORK, right), (planted(1), wrong)):
+            Path(f"{stem}.vmfb").write_bytes(settings.compiled(dense(network)).read_bytes())
+        formats.append(".vmfb")
     except MissingError as error:
         yield Figure("IREE is left out", str(error))
-        formats = list(_WRITERS)
     ways = list(permutations(formats, 2))
     policies, failed, unseen = {}, [], []
     for file, reference in ways:
@@ -67,12 +69,11 @@ def planted(by: int) -> DenseNetwork:
     return replace(NETWORK, layers=(replace(layer, weights=weights),))
 
 
-def _written(network: DenseNetwork, stem: Path, settings: Settings) -> list[str]:
-    """Write a network in every format; the endings of its files."""
+def _written(network: DenseNetwork, stem: Path) -> list[str]:
+    """Write a network in every format of this project; the endings of its files."""
     for ending, writer in _WRITERS.items():
         Path(f"{stem}{ending}").write_bytes(writer(network))
-    Path(f"{stem}.vmfb").write_bytes(settings.compiled(dense(network)).read_bytes())
-    return [*_WRITERS, ".vmfb"]
+    return [*_WRITERS]
 
 
 # --- inputs ---------------------------------------------------------------------------------------

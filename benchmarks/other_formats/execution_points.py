@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from darwinn_formats.errors import ExecutionError, FormatError
+from darwinn_formats.errors import ExecutionError, FormatError, TextError
 from darwinn_formats.tfrt import dump, from_text, load
 from darwinn_reference.errors import Unsupported
 from darwinn_reference.executorch.original import unavailable
@@ -108,7 +108,7 @@ def _try(path: Path, options: Options, suite: Suite) -> None:
         status = Driver(file, text, options, output=io.StringIO(), log=log).run()
     except Unsupported as error:
         suite.refused[path.name] = str(error)
-    except (FormatError, ExecutionError) as error:
+    except (FormatError, TextError, ExecutionError) as error:
         suite.failed[path.name] = str(error)
     else:
         if status:
