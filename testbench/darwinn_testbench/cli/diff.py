@@ -121,13 +121,13 @@ def command(
 ) -> None:
     """Show how two compiled models differ: programs, resources, cycles and outputs.
 
-    Of two programs of another format (.pte, .vmfb, BEF) this compares functions, operators, what
-    executes them, sizes, planned memory, constants and outputs.
-
-    This compares executables, instructions, layers, memory, parameters, DMA, cycles by layer and
-    cause, and the outputs of both for the same inputs (generated from --seed, or given). Names,
+    The command compares executables, instructions, layers, memory, parameters, DMA, cycles by layer
+    and cause, and the outputs of both for the same inputs (generated from --seed, or given). Names,
     checksums, kind, compiler and token of the files are shown, but do not count as differences. As
     with diff(1), the exit code is 0 if nothing that you compare differs, and 1 otherwise.
+
+    For two programs of another format (.pte, .vmfb, BEF) it compares functions, operators, their
+    delegates, sizes, planned memory, constants and outputs.
     """
     options.only_one_on_stdout(json=json, html=html, junit=junit)
     refuse_no_file(html)

@@ -30,7 +30,7 @@ EXAMPLES = """**Examples**
 Topic = Annotated[
     str | None,
     typer.Argument(
-        metavar="[TOPIC]",
+        metavar="TOPIC",
         help="A page, as `darwinn docs` lists them, and optionally one of its sections: "
         "PAGE#SECTION.",
         show_default=False,

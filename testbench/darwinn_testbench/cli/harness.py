@@ -60,7 +60,7 @@ Do = Annotated[
     Action,
     argument(
         "ACTION",
-        "new: write a folder with a DMA engine, tests, a Makefile and a CI workflow to begin with; "
+        "new: write a folder with a DMA engine, tests, a Makefile and a CI workflow; "
         "test: run the cocotb tests of a folder on the harness with the sources in its rtl/; "
         "export: write the sources for other tools, in the order that they need.",
     ),
@@ -112,9 +112,9 @@ def command(
 ) -> None:
     """Test a DMA engine of your own on the harness, or take the RTL to other tools.
 
-    `new` writes a folder to begin with: the project's DMA engine in rtl/, three tests, a Makefile
-    and a CI workflow. Replace the engine by your own with the same ports. A file in rtl/ replaces
-    the project's source of that name; further files are added. `test` builds the harness with
+    `new` writes a folder with the project's DMA engine in rtl/, three tests, a Makefile and a CI
+    workflow. Replace the engine by your own with the same ports. A file in rtl/ replaces the
+    project's source of that name; further files are added. `test` builds the harness with
     these sources and runs every cocotb or pyuvm test of test_*.py, each in a simulation of its
     own. The environment checks bytes, order, registers and interrupts against an independent
     model, and every AXI rule in every cycle.

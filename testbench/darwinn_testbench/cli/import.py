@@ -25,7 +25,7 @@ EXAMPLES = """**Examples**
 
 Files = Annotated[
     list[str],
-    argument("FILE...", "ExecuTorch ETDump (.etdp), and ETRecord beside it, in any order."),
+    argument("FILE", "ExecuTorch ETDump (.etdp), and ETRecord beside it, in any order."),
 ]
 Program = Annotated[
     str | None,

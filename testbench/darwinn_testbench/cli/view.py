@@ -39,7 +39,7 @@ EXAMPLES = """**Examples**
 Files = Annotated[
     list[str],
     argument(
-        "FILE...",
+        "FILE",
         "Edge TPU .tflite, packages, streams, programs of other formats, or folders of them.",
     ),
 ]

@@ -24,7 +24,7 @@ EXAMPLES = """**Examples**
 Parts = Annotated[
     list[Part] | None,
     argument(
-        "PART...",
+        "PART",
         "function: results of the chip (run, verify and most others); time: cycles (cycles, "
         "profile, report); hazards: the hazard check of verify and run; proof: the proof of "
         "verify; lifted: many inputs at once. All by default, which takes about three minutes "
