@@ -285,6 +285,9 @@ BUILT_IN: Final = BuiltIn(__package__)
 """The built-in descriptions are beside this file."""
 
 
+_NAMES: Final = {"host": "host link", "register_map": "register map"}
+
+
 def read_chip(name_or_path: str) -> ChipDescription:
     """A built-in chip description by its name, or one from a TOML file.
 
@@ -292,8 +295,10 @@ def read_chip(name_or_path: str) -> ChipDescription:
     """
     with errors_name(name_or_path):
         name, table = read_table(BUILT_IN, name_or_path)
-        names = {key: str(table.pop(key, "")) for key in ("host", "register_map")}
-        for key, text in names.items():
-            if not text:
-                raise FormatError(f"{name}.{key}", "the name is missing")
-        return ChipDescription.from_table(name, table, **names)
+        names = {key: table.pop(key, None) for key in _NAMES}
+        texts = {key: str(named) for key, named in names.items()}
+        description = ChipDescription.from_table(name, table, **texts)
+        for key, named in names.items():
+            if not isinstance(named, str):
+                raise FormatError(f"{name}.{key}", f"not the name of a {_NAMES[key]}")
+    return description

@@ -89,7 +89,8 @@ def entry(value: object, unit: str) -> dict[str, object]:
 
 def made(kind: type[ChipDescription] | type[HostLink], changes: dict[str, Any]) -> Any:
     table = {name: entry(low, unit) for name, (unit, low, _) in RULES[kind].items()}
-    others = {"host": "usb3"} if kind is ChipDescription else {}
+    names = {"host": "usb3", "register_map": "beagle"}
+    others = names if kind is ChipDescription else {}
     return kind.from_table("mine", table | changes, **others)
 
 
