@@ -406,12 +406,19 @@ def outputs_as(target: str | os.PathLike[str], report: Report[RunRow]) -> bytes:
 
 
 def output_arrays(report: Report[RunRow]) -> dict[str, AnyArray]:
-    """The outputs by name; of several inferences with a further leading dimension."""
-    arrays = {
-        name: np.stack([row.tensor for row in report.rows if row.name == name])
-        for name in dict.fromkeys(row.name for row in report.rows)
-    }
-    return {name: stack[0] if len(stack) == 1 else stack for name, stack in arrays.items()}
+    """The outputs by name; of several inferences with a further leading dimension.
+
+    Raises:
+        InputError: an output has another size in each inference.
+    """
+    arrays: dict[str, AnyArray] = {}
+    for name in dict.fromkeys(row.name for row in report.rows):
+        found = [row.tensor for row in report.rows if row.name == name]
+        if len({each.shape for each in found}) > 1:
+            sizes = ", ".join("x".join(map(str, each.shape)) for each in found)
+            raise InputError(f"--output: {name} has other sizes in each run ({sizes}): --runs 1")
+        arrays[name] = found[0] if len(found) == 1 else np.stack(found)
+    return arrays
 
 
 def write_member(archive: zipfile.ZipFile, name: str, array: AnyArray) -> None:

@@ -64,6 +64,17 @@ def test_the_upper_bound_is_drawn_and_every_second_time_less(
     assert "8x3, the upper bound, and every second time as 4x2" in found["warnings"][0]
 
 
+def test_outputs_of_other_sizes_are_not_written_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, target = tmp_path / "add.pte", tmp_path / "outputs.npz"
+    path.write_bytes(adding(8, 3))
+    code, found = asked(capsys, "run", path, "--runs", 2, "--output", target)
+    assert code == 2
+    assert "has other sizes in each run (8x3, 4x2): --runs 1" in found["message"]
+    assert not target.exists()
+
+
 def test_a_bound_that_is_the_only_size_stays() -> None:
     reference = ExecutorchReference(fixed_product(6, 5))
     ports = inputs_of(reference, None, "")
