@@ -323,7 +323,7 @@ def _to_blame(graph: IntegerGraph, found: _NoPlaceError) -> int:
 _Key = tuple[str, int]
 
 
-class _NoPlaceError(Exception):
+class _NoPlaceError(Portable):
     """No place was found for what is needed from step ``birth`` on."""
 
     def __init__(self, key: _Key, birth: int) -> None:
