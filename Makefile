@@ -77,12 +77,12 @@ $(CORE): pyproject.toml constraints.txt
 $(DEMO): $(CORE)
 	@echo "make: compiling the model of the chip, and building the RTL: about a minute" >&2
 	@$(BIN)/darwinn warm-up function hazards proof >/dev/null & kernels=$$!; \
-	    $(PIP) --no-build-isolation --editable '.[full,rtl]' && \
-	    { $(RTL_OF_DEMO) $(BIN)/python -c $(BUILD_CHIP) 2>/dev/null || true; } && wait $$kernels
+	    $(PIP) --editable '.[full,rtl]' || { kill $$kernels; exit 1; }; \
+	    $(RTL_OF_DEMO) $(BIN)/python -c $(BUILD_CHIP) 2>/dev/null; wait $$kernels
 	@touch $@
 
 $(READY): $(CORE)
-	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@$(PIP) --editable '.[dev]'
 	@$(BIN)/darwinn warm-up function time hazards proof
 	@touch $@
 
