@@ -75,7 +75,7 @@ $(CORE): pyproject.toml constraints.txt
 # What the demo calls is compiled while the rest is installed and the RTL is built: with few
 # optimisations, since it simulates 1,499 cycles. If it cannot be built, the demo says why.
 $(DEMO): $(CORE)
-	@echo "make: compiling the model of the chip, and building the RTL: about a minute" >&2
+	@echo "make: compiling the model of the chip, and building the RTL: some minutes" >&2
 	@$(BIN)/darwinn warm-up function hazards proof >/dev/null & kernels=$$!; \
 	    $(PIP) --editable '.[full,rtl]' || { kill $$kernels; exit 1; }; \
 	    $(RTL_OF_DEMO) $(BIN)/python -c $(BUILD_CHIP) 2>/dev/null; wait $$kernels
