@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ from tests.formal.yosys import folders
 
 INPUTS, OUTPUTS = "inputs.txt", "outputs.txt"
 """Files of a run: a line for each cycle, with the bits of all ports in the order of the source."""
+
+RESET_CYCLES = 2
+"""Until the first reset has taken effect nothing is known."""
 
 _PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)
 
@@ -113,6 +117,15 @@ def replay_netlist(top: str, netlist: Path, widths: dict[str, int], work: Path) 
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
         assert done.returncode == 0, done.stdout + done.stderr
     return found.read_text().splitlines()
+
+
+def check_outputs(top: str, widths: dict[str, int], work: Path, icarus: list[str]) -> int:
+    """Each output is in ``icarus`` what it is in the run in ``work``, in every cycle after reset;
+    the number of these cycles."""
+    verilator = (work / OUTPUTS).read_text().splitlines()[RESET_CYCLES:]
+    found = list(islice(differences(top, widths, verilator, icarus[RESET_CYCLES:]), 10))
+    assert not found, "\n".join(found)
+    return len(verilator)
 
 
 def differences(

@@ -8,6 +8,7 @@ it is chosen before the first of them is loaded: by the environment variable ``D
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import cache
 
 from darwinn_formats.errors import FormatError
@@ -44,22 +45,28 @@ def check_selected(name_or_path: str, description: ChipDescription) -> None:
 
     Raises ``FormatError`` naming the first parameter that differs.
     """
-    own = selected()
-    for parameter, value in description.sizes.items():
+    for parameter, difference in _differences(description, selected()):
+        raise FormatError(
+            f"{description.name}.{parameter}",
+            f"{difference}: a process has one chip, which {VARIABLE}={name_or_path} in its "
+            "environment selects",
+            file=name_or_path,
+        )
+
+
+def _differences(chip: ChipDescription, own: ChipDescription) -> Iterator[tuple[str, str]]:
+    """The parameters in which a chip is not the one of this process, each with the difference."""
+    for parameter, value in chip.sizes.items():
         here = own.sizes[parameter]
         if value != here:
-            raise FormatError(
-                f"{description.name}.{parameter}",
-                f"the value is {value}, and this process simulates {own.name} with {here}: a "
-                f"process has one chip, which {VARIABLE}={name_or_path} in its environment selects",
-                file=name_or_path,
+            yield (
+                parameter,
+                f"the value is {value}, and this process simulates {own.name} with {here}",
             )
-    if not _same_registers(description, own):
-        raise FormatError(
-            f"{description.name}.register_map",
-            f"the registers differ from those of {own.name}, which this process simulates: a "
-            f"process has one chip, which {VARIABLE}={name_or_path} in its environment selects",
-            file=name_or_path,
+    if not _same_registers(chip, own):
+        yield (
+            "register_map",
+            f"the registers differ from those of {own.name}, which this process simulates",
         )
 
 
