@@ -9,8 +9,8 @@ Point by point: 1 releases of IREE, 2 types of IREE, 3 comparison of all pairs o
 Modules of IREE are made here: pip installs the compiler and the runtime of each release from PyPI
 into a folder of its own under --cache (by default the user's cache; about 9 GB for all). The other
 programs are made by this project, except those of point 6 (extra `executorch` and torchvision) and
-7 (--tfrt: `mlir_tests` of TFRT's repository). What a point needs and is not there is named, and the
-rest goes on.
+7 (--tfrt: `mlir_tests` of TFRT's repository). The command names whatever a point needs and cannot
+find, and goes on with the rest.
 
 Exits with 1 if a figure is not as it should be, with 2 if none could be measured.
 """

@@ -74,7 +74,7 @@ def suites(settings: Settings) -> Iterator[Figure]:
 
 
 def _options(words: Sequence[str]) -> Options:
-    """What the command line of a test says."""
+    """The settings of a test's command line."""
     options, texts = Options(), iter(words)
     for word in texts:
         name, equal, value = word.lstrip("-").partition("=")

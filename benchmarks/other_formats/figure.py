@@ -17,7 +17,7 @@ from benchmarks.conformance.iree_releases import compiled_module, installed
 
 
 class MissingError(Exception):
-    """What a measurement needs and is not there, by name."""
+    """A measurement lacks something that it needs; the text names it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line says.
+    """The settings of the command line.
 
     Attributes:
         cache: the folder of releases of IREE, each with its compiler and runtime.
@@ -94,5 +94,5 @@ def asked(*words: object) -> tuple[int, dict[str, Any]]:
 
 
 def reason(found: dict[str, Any]) -> str:
-    """What a report says of itself, in one line."""
+    """The message of a report, or else its verdict, in one line."""
     return " ".join(str(found.get("message") or found.get("verdict") or "nothing").split())[:200]

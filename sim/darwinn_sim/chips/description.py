@@ -1,4 +1,4 @@
-"""What a chip is: tiles and their grid, sizes of memories, depths of queues, registers, and times.
+"""A chip as data: tiles and their grid, sizes of memories, depths of queues, registers, times.
 
 One TOML file in this folder, or of the user, is one chip. RTL, model, compiler and documents take
 their values from here. What is ``compiled`` of them is a constant of a process
