@@ -5,11 +5,9 @@ What most programs begin with can be imported from here; it is loaded when it is
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from darwinn_testbench.moved import MovedModules
 from darwinn_testbench.version import __version__
 
 if TYPE_CHECKING:
@@ -74,8 +72,6 @@ _HOMES = {
 
 _FOLDERS = ("explain", "layers", "profile")
 """Folders that are called as functions (``called``)."""
-
-sys.meta_path.insert(0, MovedModules)
 
 
 def __getattr__(name: str) -> Any:

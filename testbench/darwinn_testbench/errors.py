@@ -6,14 +6,7 @@ Errors of files and of running programs are in ``darwinn_formats.errors``, those
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from darwinn_formats import errors
-
-from darwinn_testbench.moved import finder_of_names
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
 
 
 class InputError(Exception):

@@ -23,12 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darwinn_testbench.errors import PolicyError
-from darwinn_testbench.moved import finder_of_names
 
 if TYPE_CHECKING:
     from darwinn_reference.arrays import AnyArray
-else:
-    __getattr__ = finder_of_names(__name__)
 
 
 @dataclass(frozen=True, slots=True)

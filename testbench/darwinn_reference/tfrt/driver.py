@@ -37,10 +37,11 @@ LEAK_CHECK: Final = "leak_check_allocator"
 ALLOCATORS: Final = {
     LEAK_CHECK: "memory leak check allocator",
     "malloc": "malloc",
-    "test_fixed_size_1k": "fixed size malloc",
-    "profiled_allocator": "profiled allocator based on malloc",
 }
-"""What the driver says of each allocator, by the names of its option."""
+"""What the driver says of each allocator, by the names of its option.
+
+The original has two more, which print single allocations or run short of memory; they are refused.
+"""
 _PLAIN: Final = frozenset({"i1", "i32", "i64"})
 _FLOATS: Final = frozenset({"f32", "f64"})
 
@@ -55,8 +56,7 @@ class Options:
         print_error_code: whether errors show their code.
         threads: workers of the multi-threaded queue; None is the single-threaded one.
         blocking_threads: further workers, of the multi-threaded queue's name only.
-        allocator: one of ``ALLOCATORS``; only the first one reports leaks. That memory is short,
-            and what the last two print of single allocations, is not modelled.
+        allocator: one of ``ALLOCATORS``; only the first one reports leaks.
     """
 
     functions: Sequence[str] = ()
@@ -116,9 +116,11 @@ class Driver:
 
         Raises:
             ExecutionError: a function is not there, or gets stuck.
-            Unsupported: naming kernels that are missing, unless the text expects each of them to
-                be, or native functions.
+            Unsupported: naming an allocator that is not modelled, native functions, or kernels that
+                are missing, unless the text expects each of them to be.
         """
+        if self.options.allocator not in ALLOCATORS:
+            raise Unsupported("allocators", [self.options.allocator])
         output = self.output or sys.stdout
         log = self.log or sys.stderr
         host = Host(output, log, self.options.threads)

@@ -126,16 +126,14 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         # Loaded with a command, as the list of commands does without it.
         from darwinn_testbench.cli import project
-        from darwinn_testbench.cli.renamed import with_new_names
 
         name = str(self.name)
         entries = settings(name)
-        words = list(with_new_names(name, entries, args))
         if ctx.resilient_parsing:
-            return super().parse_args(ctx, words)
+            return super().parse_args(ctx, args)
         defaults = project.defaults_of(entries)
         ctx.default_map = defaults.values
-        left = super().parse_args(ctx, words)
+        left = super().parse_args(ctx, args)
         usual = {each.name: each.default for each in self.params}
         said = [each for each in defaults.said if _source(ctx, each) == _BY_PROJECT]
         defaults.tell(name, (each for each in said if ctx.params[each] != usual[each]))

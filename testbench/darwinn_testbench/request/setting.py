@@ -54,7 +54,6 @@ class Setting:
         key: its key in a manifest, by default the name of the field; empty if it has none.
         offers: values that a shell completes.
         suffix: of files that it completes besides.
-        renamed: what the option was called before; it works until 0.4, and prints a notice.
         project: whether a project may have a default of its own for it (``request.project``).
     """
 
@@ -71,7 +70,6 @@ class Setting:
     key: str | None = field(default=None, kw_only=True)
     offers: tuple[str, ...] = field(default=(), kw_only=True)
     suffix: str = field(default="", kw_only=True)
-    renamed: tuple[str, ...] = field(default=(), kw_only=True)
     project: bool = field(default=False, kw_only=True)
 
     @property

@@ -466,7 +466,6 @@ Out = Annotated[
         "Folder for finished work. If the command is killed, the same command continues from "
         "there.",
         use=Use.RESULT,
-        renamed=("--out", "-o"),
     ),
 ]
 Jobs = Annotated[

@@ -1,4 +1,4 @@
-"""Words of a command line: what is completed, what is renamed, and what is said of wrong ones."""
+"""Words of a command line: what is completed, and what is said of wrong ones."""
 
 from __future__ import annotations
 
@@ -86,30 +86,6 @@ def test_help_lists_every_policy() -> None:
     assert all(name in vars(option)["help"] for name in policy.FORMS)
     for name in policy.FORMS:
         policy.parse(name.replace("F", "2").replace("N", "1").replace("ATOL,RTOL", "1,1"))
-
-
-def test_a_renamed_option_works_and_says_its_new_name(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for number, old in enumerate(("--out", "-o")):
-        words = ["survey", "sample/dense_edgetpu.tflite", old, f"kept{number}", "--jobs", "1"]
-        assert run_command_line([*words, "--no-reference"]) == 0
-        assert f"darwinn survey: {old} is now --journal; {old} works until" in (
-            capsys.readouterr().err
-        )
-        assert (folder / f"kept{number}").is_dir()
-    assert run_command_line(["survey", "sample/dense_edgetpu.tflite", "--out=kept0"]) == 0
-    assert "--out is now --journal" in capsys.readouterr().err
-
-
-def test_files_compiled_together_and_external_data_have_a_word_each(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    file = "sample/dense_edgetpu.tflite"
-    assert run_command_line(["layers", file, "--data", file]) == 0
-    assert "--data is now --with" in capsys.readouterr().err
-    assert run_command_line(["layers", file, "--with", file]) == 0
-    assert "is now" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("columns", ["0", "00", ""])

@@ -73,8 +73,6 @@ def test_the_choices_come_first(options: Options, queue: str) -> None:
     [
         ("leak_check_allocator", "memory leak check allocator", 1),
         ("malloc", "malloc", 0),
-        ("test_fixed_size_1k", "fixed size malloc", 0),
-        ("profiled_allocator", "profiled allocator based on malloc", 0),
     ],
 )
 def test_only_one_allocator_reports_leaks(allocator: str, says: str, status: int) -> None:
@@ -85,6 +83,13 @@ def test_only_one_allocator_reports_leaks(allocator: str, says: str, status: int
     first, *_, last = output.getvalue().splitlines()
     assert first == f"Choosing {says}."
     assert last.startswith("Memory leak detected") == bool(status)
+
+
+@pytest.mark.parametrize("allocator", ["test_fixed_size_1k", "profiled_allocator"])
+def test_an_allocator_that_is_not_modelled_is_refused_by_name(allocator: str) -> None:
+    driver = Driver(file_of("func.func @f() { tfrt.return }"), None, Options(allocator=allocator))
+    with pytest.raises(Unsupported, match=allocator):
+        driver.run()
 
 
 def test_chosen_functions_and_the_first_one() -> None:
