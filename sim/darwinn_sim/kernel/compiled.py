@@ -20,12 +20,13 @@ import platformdirs
 from numpy.typing import NDArray
 
 from darwinn_sim import chip
+from darwinn_sim.kernel.linking import InnerCompiler
 from darwinn_sim.kernel.store import KernelStore
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_COMPILED_IN = ("stations.py", "table.py", "codes.py", "state.py", "hooks.py")
+_COMPILED_IN = ("stations.py", "table.py", "codes.py", "state.py", "hooks.py", "linking.py")
 _SHARED_FOLDERS = (".", "isa", "kernel", "units", "machine")
 _KERNEL_MARKS = (b"@compiled", b"@entry", b"@inner", b"@part", b"@unchecked")
 
@@ -55,7 +56,8 @@ def _cache_folder(package: Path) -> Path:
 
 
 def inner(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Like :func:`compiled`, for what only kernels call: without its wrapper for Python.
+    """Like :func:`compiled`, for what only kernels call: without its wrapper for Python, and not
+    as machine code (``linking.py``).
 
     To take large records apart, such a wrapper needs more code than the function itself. What takes
     a tuple of arrays becomes part of its caller: it would be passed array by array, hundreds of
@@ -107,6 +109,7 @@ def _inner(
         boundscheck=boundscheck,
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
+        pipeline_class=InnerCompiler,
         forceinline=part
         or any(_is_tuple(name, function) for name in function.__annotations__.values()),
     )
@@ -129,7 +132,7 @@ class _Inner:
     took a tenth of the time of a short command.
     """
 
-    def __init__(self, function: Callable[..., Any], **options: bool) -> None:
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self.__wrapped__, self._options = function, options
 
     def __getattr__(self, name: str) -> Any:
@@ -145,7 +148,7 @@ class _Inner:
 
 
 def _compile(
-    function: Callable[_P, _R], *, entry: bool = False, **options: bool
+    function: Callable[_P, _R], *, entry: bool = False, **options: Any
 ) -> Callable[_P, _R]:
     kernel = _numba.njit(**OPTIONS, **options)(function)
     if kernel is not function:  # as it is with NUMBA_DISABLE_JIT

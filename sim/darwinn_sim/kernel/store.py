@@ -27,6 +27,7 @@ import numba
 from llvmlite import binding, ir
 from numba.core import compiler, serialize
 
+from darwinn_sim.kernel.linking import LINKED, rebuilt, set_environments
 from darwinn_sim.kernel.private_files import Unusable, check_folder, read_whole, write_whole
 from darwinn_sim.kernel.pruning import prune, used
 
@@ -101,7 +102,9 @@ class KernelStore:
         for read in (self._own, self._installed):
             stored = read(signature, codegen)
             if stored is not None:
-                return _Result._rebuild(target, *pickle.loads(stored))
+                library, *others = pickle.loads(stored)
+                rebuild = rebuilt if library[1] == LINKED else _Result._rebuild
+                return rebuild(target, library, *others)
         return None
 
     def _own(self, signature: Any, codegen: Any) -> bytes | None:
@@ -138,6 +141,7 @@ class KernelStore:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep what was compiled for the types of ``signature``."""
+        set_environments(result)
         if result.library.has_dynamic_globals:
             return
         path = self._folder / self._file(signature, result.codegen.magic_tuple())

@@ -257,6 +257,7 @@ def test_what_is_stored_and_what_is_refused(
         library=SimpleNamespace(has_dynamic_globals=holds_addresses),
         codegen=SimpleNamespace(magic_tuple=lambda: ("triple", "processor", "features")),
         _reduce=lambda: ("machine code", "names", "types", (), ()),
+        _find_referenced_environments=list,
     )
     kept = store.KernelStore(test_what_is_stored_and_what_is_refused, folder)
     kept.save_overload(("int64",), kernel)
