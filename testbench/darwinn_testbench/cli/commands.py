@@ -131,7 +131,10 @@ class _Command(TyperCommand):
         entries = settings(name)
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
-        defaults = project.defaults_of(entries)
+        taken_back: frozenset[str] = frozenset()
+        if name not in _RUN_PROGRAMS:
+            args, taken_back = project.without_opposites(entries, args)
+        defaults = project.defaults_of(entries, taken_back)
         ctx.default_map = defaults.values
         left = super().parse_args(ctx, args)
         usual = {each.name: each.default for each in self.params}

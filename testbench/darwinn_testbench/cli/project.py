@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -51,8 +51,25 @@ class Defaults:
             print_line(f"darwinn {command}: {told} ({self.file})")
 
 
-def defaults_of(entries: Mapping[str, Entry]) -> Defaults:
-    """The defaults of the project in whose folder the command is called.
+def without_opposites(
+    entries: Mapping[str, Entry], words: Sequence[str]
+) -> tuple[list[str], frozenset[str]]:
+    """The words of a command line without the flags that take back what a project says, and the
+    names of the parameters that these are about."""
+    opposites = {
+        project.opposite_of(entry.setting): name
+        for name, entry in entries.items()
+        if entry.setting.project and entry.plain is bool
+    }
+    typed = opposites.keys() & set(words)
+    return [word for word in words if word not in typed], frozenset(
+        opposites[word] for word in typed
+    )
+
+
+def defaults_of(entries: Mapping[str, Entry], taken_back: Collection[str] = ()) -> Defaults:
+    """The defaults of the project in whose folder the command is called, but for those that the
+    command line takes back.
 
     Raises:
         InputError, OSError: as ``project.found``.
@@ -62,7 +79,7 @@ def defaults_of(entries: Mapping[str, Entry]) -> Defaults:
     said: dict[str, str] = {}
     for name, entry in entries.items():
         key = project.key_of(entry.setting)
-        if entry.setting.project and key in found.values:
+        if entry.setting.project and key in found.values and name not in taken_back:
             value = found.values[key]
             values[name] = not value if entry.setting.inverse else value
             said[name] = f"{key} = {_shown(value)}"

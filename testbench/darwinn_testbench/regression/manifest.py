@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from types import GenericAlias
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
@@ -21,7 +20,7 @@ from darwinn_formats import toml
 from darwinn_formats.files import read_file
 from msgspec import Meta
 
-from darwinn_testbench.errors import InputError, PolicyError
+from darwinn_testbench.errors import InputError, PolicyError, unknown
 from darwinn_testbench.request.inputs import InputKind
 from darwinn_testbench.request.record import Entry, entries_of
 from darwinn_testbench.request.records import Verification
@@ -161,9 +160,7 @@ def _refuse_unknown(table: Mapping[str, Any], kind: type[_Struct], where: str) -
     known = [each.encode_name for each in msgspec.structs.fields(kind)]
     for key in table:
         if key not in known:
-            like = get_close_matches(key, known, 1)
-            advice = f"is `{like[0]}` meant?" if like else f"there are {', '.join(known)}"
-            raise InputError(f"{where}: unknown key `{key}`: {advice}")
+            raise InputError(f"{where}: {unknown(key, known)}")
 
 
 def _check_texts(case: Case, where: str) -> None:

@@ -1,8 +1,9 @@
 """Defaults of a project: ``darwinn.toml``, or ``[tool.darwinn]`` of ``pyproject.toml``.
 
 The nearest of the two holds, from the working folder upwards. Keys are the options of settings that
-say ``project``, without their dashes; a flag ``--no-NAME`` is ``NAME = false``. They are defaults
-of the command line alone: a manifest, and a caller of the library, say all that they mean.
+say ``project``, without their dashes; a flag ``--no-NAME`` is ``NAME = false``, and ``--NAME`` on a
+command line takes it back. They are defaults of the command line alone: a manifest, and a caller of
+the library, say all that they mean.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from darwinn_testbench.errors import InputError
+from darwinn_testbench.errors import InputError, unknown
 from darwinn_testbench.request.setting import Setting, Use
 
 FILE, SHARED_FILE = "darwinn.toml", "pyproject.toml"
@@ -83,9 +84,21 @@ def _checked(file: Path, table: Mapping[str, Any], keys: Mapping[str, Key]) -> P
     values = {}
     for name, value in table.items():
         if name not in keys:
-            raise InputError(f"{file}: {name}: no such key; there are {', '.join(sorted(keys))}")
+            raise InputError(f"{file}: {_instead_of(name, keys)}")
         values[name] = _value(file, name, value, keys[name])
     return Project(file, values)
+
+
+def _instead_of(name: str, keys: Mapping[str, Key]) -> str:
+    """What is wrong with a key that there is not."""
+    if name == "tool":
+        return f"[tool.{TABLE}] is a table of {SHARED_FILE}; in {FILE} the keys stand alone"
+    return unknown(name, sorted(keys))
+
+
+def opposite_of(setting: Setting) -> str:
+    """The flag that takes back what a project says: ``--hazards``, or ``--no-strict``."""
+    return f"--{key_of(setting)}" if setting.inverse else f"--no-{key_of(setting)}"
 
 
 def _value(file: Path, name: str, value: Any, key: Key) -> Any:

@@ -62,6 +62,27 @@ def test_a_default_is_not_refused_where_it_does_not_apply(
     assert "--strict: only for DarwiNN files" in capsys.readouterr().err
 
 
+def test_a_flag_takes_back_what_a_project_says(
+    samples: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(samples / "dense_edgetpu.tflite")
+    flags = [key for key, each in keys().items() if each.plain is bool]
+    assert {"hazards", "strict", "wide"} <= set(flags)
+    (folder / "darwinn.toml").write_text("hazards = false\nstrict = true\n")
+    found, said = told(capsys, "verify", file, "--runs", "1")
+    assert (found["hazards"]["judged"], "strict = true" in said) == ("not judged", True)
+    found, said = told(capsys, "verify", file, "--runs", "1", "--hazards", "--no-strict")
+    assert found["hazards"]["judged"] != "not judged"
+    assert said == ""
+    for key in flags:
+        word = f"--{key}" if keys()[key].setting.inverse else f"--no-{key}"
+        assert run_command_line(["verify", file, "--runs", "1", "--no-proof", word]) == 0, word
+    capsys.readouterr()
+    # Words of a program are not the command's.
+    assert run_command_line(["device", "--usb", "--no-wide", "--", "true"]) == 2
+    assert "No such option: --no-wide" in capsys.readouterr().err
+
+
 def test_a_chip_is_named_from_the_folder_of_the_project(
     samples: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,12 +94,15 @@ def test_a_chip_is_named_from_the_folder_of_the_project(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("hots = 1", "hots: no such key; there are assumptions, chip, "),
+        ("hots = 1", "unknown key `hots`: is `host` meant?"),
+        ("max_seconds = 1", "unknown key `max_seconds`: is `max-seconds` meant?"),
+        ("q = 1", "unknown key `q`: there are assumptions, chip, "),
+        ("[tool.darwinn]", "[tool.darwinn] is a table of pyproject.toml; in darwinn.toml the keys"),
         ('seed = "7"', "seed = '7': must be a whole number"),
         ("seed = -1", "seed = -1: must be at least 0"),
         ("jobs = 5000", "jobs = 5000: must be at most 1024"),
         ("wide = 1", "wide = 1: must be true or false"),
-        ("cache = '/tmp'", "cache: no such key"),
+        ("cache = '/tmp'", "unknown key `cache`: "),
         ("seed = ", "Invalid value"),
         ("host = 3", "host = 3: must be a text"),
         ("policy = 'near'", "policy 'near': expected exact"),
