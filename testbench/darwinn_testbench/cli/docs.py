@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import sys
 from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +16,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 import darwinn_testbench
+from darwinn_testbench.cli.declared import option
 from darwinn_testbench.errors import InputError
 
 EXAMPLES = """**Examples**
@@ -25,7 +28,17 @@ EXAMPLES = """**Examples**
 `darwinn docs device#several-chips`
 
 `darwinn docs timing > timing.md`
+
+`darwinn docs --schema manifest > manifest.json`
 """
+
+
+class FileKind(Enum):
+    """A kind of file that has a schema."""
+
+    MANIFEST = "manifest"
+    PROJECT = "project"
+
 
 Topic = Annotated[
     str | None,
@@ -40,6 +53,15 @@ AsPath = Annotated[
     bool, typer.Option("--path", help="Print where the page is, or the folder of all of them.")
 ]
 
+OfSchema = Annotated[
+    FileKind | None,
+    option(
+        "--schema",
+        "Print the JSON Schema of a file that you write, for editors: a manifest of `darwinn "
+        "regress`, or a project's darwinn.toml.",
+    ),
+]
+
 _PLACES = ("manual", "../../docs")
 """Where the pages are beside the package: in an installation, and in a checkout."""
 _HEADING = re.compile(r"^(#+) +(.*)$", re.MULTILINE)
@@ -48,12 +70,15 @@ _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 _NO_WORD = re.compile(r"[^\w\- ]")
 
 
-def command(topic: Topic = None, path: AsPath = False) -> None:
+def command(topic: Topic = None, path: AsPath = False, schema: OfSchema = None) -> None:
     """Show a page of the manual, or list all of them.
 
     On a terminal the page is set in colours, and longer ones go through your pager; elsewhere its
     Markdown is printed as it is.
     """
+    if schema is not None:
+        _print_schema(schema)
+        return
     folder = _folder()
     pages = pages_of(folder)
     if topic is None:
@@ -66,6 +91,13 @@ def command(topic: Topic = None, path: AsPath = False) -> None:
         return
     text = _COMMENT.sub("", page.read_text(encoding="utf-8"))
     _show(section_of(text, section, topic) if section else text)
+
+
+def _print_schema(kind: FileKind) -> None:
+    # Imported here: the keys are those of settings, which no page waits for.
+    from darwinn_testbench.cli.file_schemas import SCHEMAS
+
+    print(json.dumps(SCHEMAS[kind.value](), indent=1))
 
 
 def _folder() -> Path:

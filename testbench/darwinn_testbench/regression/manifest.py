@@ -46,11 +46,33 @@ _MAX_CASES = 100_000
 class _Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a manifest says of an executable beside the settings of its verification."""
 
-    file: str
-    name: str = ""
-    seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
-    engines: Annotated[tuple[EngineName, ...], Meta(min_length=1)] = ("model",)
-    timeout: Annotated[float, Meta(gt=0)] = 600.0
+    file: Annotated[
+        str,
+        Meta(
+            description="Compiled model, program of another format, or a pattern. Paths and "
+            "patterns are absolute or relative to the manifest's folder (`../models/*.tflite`)."
+        ),
+    ]
+    name: Annotated[
+        str,
+        Meta(
+            description="A different one for each case; by default that of the file. In the name "
+            "of a pattern, `{name}` stands for the name of each file."
+        ),
+    ] = ""
+    seeds: Annotated[
+        tuple[Annotated[int, Meta(ge=0)], ...],
+        Meta(min_length=1, description="Seeds of generated inputs; each seed is a task."),
+    ] = (0,)
+    engines: Annotated[
+        tuple[EngineName, ...],
+        Meta(
+            min_length=1,
+            description="`model`, `rtl`, or `original` for programs of other formats; each engine "
+            "is a task.",
+        ),
+    ] = ("model",)
+    timeout: Annotated[float, Meta(gt=0, description="Seconds for one task.")] = 600.0
 
 
 SETTINGS: Mapping[str, Entry] = {

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from darwinn_testbench.cli.file_schemas import SCHEMAS
 from darwinn_testbench.schemas import COMMANDS, schema_of
-from darwinn_testbench.schemas.tables import manifest_schema, project_schema
 
 LINE_LENGTH = 100
 """Of a schema's file. What fits into a line stands in one."""
@@ -47,7 +47,7 @@ def main() -> int:
     target.add_argument("folder", type=Path, nargs="?")
     given = parser.parse_args()
     schemas = {command: schema_of(command) for command in COMMANDS}
-    schemas |= {"manifest": manifest_schema(), "project": project_schema()}
+    schemas |= {name: schema() for name, schema in SCHEMAS.items()}
     texts = {f"{name}.json": text_of(schema) + "\n" for name, schema in sorted(schemas.items())}
     if given.digests:
         for name, text in texts.items():

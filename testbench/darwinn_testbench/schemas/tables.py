@@ -1,106 +1,67 @@
 """Tables of settings in the documents: keys of a manifest, options of each command.
 
-A table stands in a page between two marks, which say whose it is. The JSON Schema of a manifest is
-made here as well.
+A table stands in a page between two marks, which say whose it is.
 
 python -m darwinn_testbench.schemas.tables [--check] docs
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from darwinn_testbench.cli.file_schemas import manifest_schema, meaning
 from darwinn_testbench.cli.project import keys as project_keys
 from darwinn_testbench.regression.manifest import SETTINGS, Case
-from darwinn_testbench.request.project import Key
 from darwinn_testbench.request.scope import Scope
-from darwinn_testbench.request.setting import Setting
 from darwinn_testbench.schemas.option_tables import SHARED, WHOLE, names, table_of
-from darwinn_testbench.schemas.types import Schema
 
 PAGES = ("ci.md", "cli*.md")
 """The pages that have tables."""
 
 _PLACE = re.compile(
-    r"(?P<begin><!-- (?P<subject>keys(?: of a project)?|options of [\w, -]+): begin -->\n).*?"
+    r"(?P<begin><!-- (?P<subject>keys(?: of a \w+)?|options of [\w, -]+): begin -->\n).*?"
     r"(?P<end><!-- (?P=subject): end -->)",
     re.DOTALL,
 )
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`"}
 _HEADINGS = ("key of a case", "default", "option of `verify`", "meaning", "for")
-
-
-def manifest_schema() -> Schema:
-    """The JSON Schema of a manifest, as editors of TOML take it."""
-    schema = msgspec.json.schema(Case)
-    case: Schema = schema["$defs"].pop("Case")
-    texts = {entry.key: entry.setting.text for entry in SETTINGS.values()}
-    properties = {key: _plain(told, texts.get(key)) for key, told in case["properties"].items()}
-    closed: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "manifest of darwinn regress",
-        "type": "object",
-        "properties": {
-            "defaults": {"$ref": "#/$defs/Keys"},
-            "case": {
-                "type": "array",
-                "minItems": 1,
-                "items": {"$ref": "#/$defs/Keys", "required": ["file"]},
-            },
-        },
-        "required": ["case"],
-        "additionalProperties": False,
-        "$defs": {"Keys": closed, **schema["$defs"]},
-    }
-
-
-def project_schema() -> Schema:
-    """The JSON Schema of a project's defaults: of ``darwinn.toml``."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "defaults of a project: darwinn.toml, or [tool.darwinn] of pyproject.toml",
-        "type": "object",
-        "properties": {name: _of_key(key) for name, key in project_keys().items()},
-        "additionalProperties": False,
-    }
-
-
-def _of_key(key: Key) -> Schema:
-    setting = key.setting
-    bounds = {"minimum": setting.least, "maximum": setting.most}
-    return {
-        "type": {str: "string", int: "integer", float: "number", bool: "boolean"}[key.plain],
-        "description": setting.text,
-        **{name: bound for name, bound in bounds.items() if bound is not None},
-    }
+_HEADINGS_OF_A_CASE = ("key of a case", "default", "meaning")
 
 
 def _project_keys() -> str:
     headings = ("key", "value", "option", "meaning")
     rows = [
-        (f"`{name}`", _WORDS[key.plain], f"`{key.setting.option}`", _meaning(key.setting))
+        (f"`{name}`", _WORDS[key.plain], f"`{key.setting.option}`", meaning(key.setting))
         for name, key in project_keys().items()
     ]
+    return _lines(headings, rows)
+
+
+def _case_keys() -> str:
+    """The keys of a case that are no settings of a verification."""
+    settings = {entry.key for entry in SETTINGS.values()}
+    keys = manifest_schema()["$defs"]["Keys"]["properties"]
+    usual = {
+        key: f"`{json.dumps(told['default'])}`" for key, told in keys.items() if told.get("default")
+    }
+    rows = [
+        (f"`{key}`", usual.get(key, ""), told["description"])
+        for key, told in keys.items()
+        if key not in settings
+    ]
+    return _lines(_HEADINGS_OF_A_CASE, rows)
+
+
+def _lines(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = (headings, ("---",) * len(headings), *rows)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _meaning(setting: Setting) -> str:
-    return f"false: {setting.text}" if setting.inverse else setting.text
-
-
-def _plain(told: Schema, text: str | None) -> Schema:
-    """The schema of a key without null, which TOML does not have."""
-    if told.get("default", ...) is None:
-        told = next(each for each in told["anyOf"] if each != {"type": "null"})
-    return told if text is None else {**told, "description": text}
 
 
 def _rows() -> Iterator[Sequence[str]]:
@@ -111,7 +72,7 @@ def _rows() -> Iterator[Sequence[str]]:
             continue
         setting = entries[key].setting
         scope = "" if setting.scope is Scope.ANYTHING else str(setting.scope)
-        told = f"`{setting.option}`", _meaning(setting), scope
+        told = f"`{setting.option}`", meaning(setting), scope
         yield f"`{key}`", _default(field.default), *told
 
 
@@ -122,13 +83,20 @@ def _default(value: Any) -> str:
 
 
 def _keys() -> str:
-    lines = (_HEADINGS, ("---",) * len(_HEADINGS), *_rows())
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return _lines(_HEADINGS, _rows())
 
 
 def _table(subject: str) -> str:
-    own = {"keys": _keys, "keys of a project": _project_keys}.get(subject)
+    own = _OWN.get(subject)
     return own() if own else table_of(subject.removeprefix("options of "))
+
+
+_OWN: Mapping[str, Callable[[], str]] = {
+    "keys": _keys,
+    "keys of a case": _case_keys,
+    "keys of a project": _project_keys,
+}
+"""Tables that are not those of options."""
 
 
 def updated(page: str) -> str:

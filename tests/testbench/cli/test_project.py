@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.cli.file_schemas import project_schema
 from darwinn_testbench.cli.project import keys
-from darwinn_testbench.schemas.tables import project_schema
 from jsonschema import Draft202012Validator
 
 
@@ -128,3 +128,20 @@ def test_the_schema_has_every_key_and_takes_what_is_taken() -> None:
     Draft202012Validator(schema).validate(good)
     for bad in ({"seed": "3"}, {"seed": -1}, {"hots": 1}, {"wide": "yes"}):
         assert list(Draft202012Validator(schema).iter_errors(bad)), bad
+
+
+@pytest.mark.parametrize("kind", ["manifest", "project"])
+def test_an_editor_is_told_what_a_key_means(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["docs", "--schema", kind]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    Draft202012Validator.check_schema(schema)
+    properties = schema.get("$defs", {}).get("Keys", schema)["properties"]
+    meanings = {key: told.get("description", "") for key, told in properties.items()}
+    assert {"hazards", "policy"} <= set(meanings)
+    assert not [key for key, text in meanings.items() if not text]
+    # What turns something off says what its false does.
+    assert meanings["hazards"].startswith("false: Skip the check")
+    # Values are completed, and others are valid.
+    policies = properties["policy"]
+    assert "exact" in policies["anyOf"][0]["enum"]
+    Draft202012Validator(policies).validate("lsb:3")
