@@ -52,7 +52,10 @@ def given_times(words: Iterable[str]) -> dict[str, list[float]]:
     for word in words:
         model, equals, number = word.rpartition("=")
         if not equals or not model:
-            raise InputError(f"{word}: give MODEL=MS, the file of a model and its milliseconds")
+            table = f"; or --times {word}" if word.lower().endswith(".csv") else ""
+            raise InputError(
+                f"{word}: give MODEL=MS, the file of a model and its milliseconds{table}"
+            )
         times.setdefault(model, []).append(_milliseconds(number, word))
     return times
 

@@ -14,6 +14,7 @@ import typer
 from darwinn_testbench.cli import chip_choice, commands, sandbox
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.terminal import INTERRUPTED, Exit, print_line, reader_went_away
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.version import __version__
 
 _HELP = """Run compiled Edge TPU (DarwiNN) models on a simulated chip and verify their outputs.
@@ -34,6 +35,8 @@ _EPILOG = """**Start here**
 0 proved, pass or ran; 1 wrong, or not proved or compared as required; 2 bad input or usage;
 3 refused (not implemented); 130 interrupted
 """
+
+_OF_THE_CALLING_SHELL = frozenset({"--install-completion", "--show-completion"})
 
 
 def application() -> typer.Typer:
@@ -89,6 +92,7 @@ def _prepare_streams() -> None:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
+        _refuse_shell(arguments)
         if sandbox.is_wanted(arguments):
             return sandbox.run(arguments)
         chip_choice.choose(arguments)
@@ -111,6 +115,13 @@ def _run(arguments: Sequence[str]) -> int:
         from darwinn_testbench.cli import failure
 
         return failure.report(arguments, error)
+
+
+def _refuse_shell(arguments: Sequence[str]) -> None:
+    """InputError for the name of a shell, which the library ignores: it asks which shell calls."""
+    if len(arguments) > 1 and arguments[0] in _OF_THE_CALLING_SHELL:
+        option, shell = arguments[:2]
+        raise InputError(f"{option} is for the shell that calls it: call it in {shell}, alone")
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from darwinn_sim.timing import HostLink
+from darwinn_sim.timing.description import built_in
 from rich.console import RenderableType
 
 from darwinn_testbench.accuracy.measured import (
@@ -18,6 +19,7 @@ from darwinn_testbench.accuracy.measured import (
     times_of_csv,
 )
 from darwinn_testbench.cli import options
+from darwinn_testbench.cli.completed import offered
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
@@ -53,6 +55,7 @@ Base = Annotated[
         "--base NAME",
         "Kind of host, whose description holds where the times say nothing: a host link or a TOML "
         "file (`darwinn docs timing`).",
+        autocompletion=offered(built_in("hosts"), ".toml"),
     ),
 ]
 Output = Annotated[

@@ -6,13 +6,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
-def offered(names: Sequence[str], suffix: str) -> Callable[[str], list[str]]:
+def offered(names: Sequence[str], suffix: str = "") -> Callable[[str], list[str]]:
     """Gives the ``names`` that begin like what is typed; with a ``suffix`` also files of it, and
     folders that may have some."""
 
     def complete(incomplete: str) -> list[str]:
         found = [each for each in names if each.startswith(incomplete)]
         return [*found, *(_files(incomplete, suffix) if suffix else ())]
+
+    return complete
+
+
+def offered_in_list(names: Sequence[str]) -> Callable[[str], list[str]]:
+    """The same for names that commas separate: completes the last of them."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{each}" for each in names if each.startswith(last)]
 
     return complete
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from rich.console import RenderableType
 
 from darwinn_testbench.cli import options
+from darwinn_testbench.cli.completed import offered, offered_in_list
 from darwinn_testbench.cli.console import finish, wrapped
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
@@ -54,6 +55,7 @@ Only = Annotated[
     option(
         "--only ASPECT",
         f"Compare only this aspect: {', '.join(Aspect)}. Repeat it, or separate several by commas.",
+        autocompletion=offered_in_list(tuple(Aspect)),
     ),
 ]
 All = Annotated[bool, option("--all", "Also show figures that are equal, and long lists in full.")]
@@ -72,6 +74,7 @@ Gates = Annotated[
         "--gate NAME=LIMIT",
         f"For programs of other formats: pass if the figure grows from A to B by at most LIMIT (or "
         f"LIMIT%), whatever else differs. NAME is one of {', '.join(Gate)}. Repeat it.",
+        autocompletion=offered(tuple(f"{each}=" for each in Gate)),
     ),
 ]
 Html = Annotated[

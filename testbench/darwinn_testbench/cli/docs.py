@@ -47,6 +47,7 @@ Topic = Annotated[
         help="A page, as `darwinn docs` lists them, and optionally one of its sections: "
         "PAGE#SECTION.",
         show_default=False,
+        autocompletion=lambda incomplete: _topics(incomplete),
     ),
 ]
 AsPath = Annotated[
@@ -98,6 +99,11 @@ def _print_schema(kind: FileKind) -> None:
     from darwinn_testbench.cli.file_schemas import SCHEMAS
 
     print(json.dumps(SCHEMAS[kind.value](), indent=1))
+
+
+def _topics(begin: str) -> list[str]:
+    """Pages whose names begin so: what a shell completes."""
+    return [each for each in pages_of(_folder()) if each.startswith(begin)]
 
 
 def _folder() -> Path:

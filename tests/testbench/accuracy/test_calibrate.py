@@ -223,6 +223,7 @@ def test_a_csv_and_the_command_line_go_together(
     ("words", "message"),
     [
         (["one.tflite"], "one.tflite: give MODEL=MS"),
+        (["times.csv"], "milliseconds; or --times times.csv"),
         (["=3"], "=3: give MODEL=MS"),
         (["one.tflite=fast"], "'fast' is no time in milliseconds"),
         (["one.tflite=-1"], "'-1' is no time"),

@@ -37,6 +37,12 @@ def _there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("profile f --host us", ["usb2", "usb3"]),
         ("verify f --policy float1", ["float16"]),
         ("verify f --engine o", ["original"]),
+        ("calibrate m=1 --base us", ["usb2", "usb3"]),
+        ("diff a b --only la", ["layers"]),
+        ("diff a b --only memory,cy", ["memory,cycles"]),
+        ("diff a b --gate po", ["portable="]),
+        ("docs tutorials/s", ["tutorials/slow"]),
+        ("docs --schema p", ["project"]),
     ],
 )
 def test_a_shell_completes_values(
@@ -49,6 +55,16 @@ def test_a_shell_completes_values(
     monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
     done = subprocess.run([sys.executable, "-c", _COMPLETE], capture_output=True, text=True)
     assert done.stdout.split() == offered
+
+
+@pytest.mark.parametrize("option", ["--install-completion", "--show-completion"])
+def test_completion_is_for_the_shell_that_calls(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The library ignores the name of another shell, and installs for this one."""
+    assert run_command_line([option, "zsh"]) == 2
+    said = f"darwinn: bad-input: {option} is for the shell that calls it: call it in zsh, alone\n"
+    assert capsys.readouterr() == ("", said)
 
 
 @pytest.mark.parametrize("name", sorted(set(commands.SUMMARIES) - {"accuracy", "warm-up"}))
