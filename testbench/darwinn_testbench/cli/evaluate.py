@@ -46,7 +46,10 @@ Twin = Annotated[
 ]
 Html = Annotated[
     Path | None,
-    option("--html PATH", "Also write a page: tables, and the pictures of the worst differences."),
+    option(
+        "--html PATH",
+        "Also write a page: tables, and pictures of wrong answers and the worst differences.",
+    ),
 ]
 Timeout = Annotated[
     float,
@@ -131,7 +134,7 @@ def command(
 
 def _body(report: Report[EvaluationRow], labels: Labels) -> Sequence[RenderableType]:
     from darwinn_testbench.evaluation import page
-    from darwinn_testbench.evaluation.run import worst
+    from darwinn_testbench.evaluation.run import worst, wrong
 
     parts: list[RenderableType] = [*_by_order(report.figures["folders"])]
     parts += [wrapped(f"warning: {each}") for each in report.figures["warnings"]]
@@ -142,6 +145,13 @@ def _body(report: Report[EvaluationRow], labels: Labels) -> Sequence[RenderableT
     rows = worst(report.rows)[:_SHOWN]
     if rows:
         parts += ["", table(page.worst_columns(labels), rows)]
+    mistaken = () if report.figures["reference"] else wrong(report.rows)
+    if mistaken:
+        parts += ["", table(page.wrong_columns(labels), mistaken[:_SHOWN])]
+    if len(mistaken) > _SHOWN:
+        parts.append(
+            f"and {len(mistaken) - _SHOWN:,} more wrong answers; --csv PATH lists all answers"
+        )
     known, tasks = report.figures["taken_from_journal"], report.figures["tasks"]
     if known:
         parts.append(f"{known:,} of {tasks:,} tasks were finished earlier; --fresh does them again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +127,8 @@ def command_of(task: str) -> Callable[..., None]:
 
         images = picture_files(images)
         normalisation = normalisation_of(mean, std)
-        targets = _targets(images, output, writable)
+        names = _shown_names(images)
+        targets = _targets(names, output, writable)
         source = read_once(options.compiled_source_of(model))
         _refuse_picture(source, model)
 
@@ -153,11 +155,22 @@ def command_of(task: str) -> Callable[..., None]:
                 progress=progress,
                 finished=write,
             )
-        shown = f"{output} shows it" if output else "--output PATH draws it into the picture"
+        if output is None:
+            shown = "--output PATH draws it into the picture"
+            if len(images) > 1:
+                shown = "--output FOLDER draws the answers into the pictures"
+        else:
+            shown = f"{output} shows {'it' if len(images) == 1 else 'them'}"
         if any(row.agreement is not None and row.agreement.differs for row in report.rows):
             checks = f"darwinn verify {quote(model)} --reference {quote(str(reference))}"
             shown = f"{checks} says whether the chip is right; {shown}"
-        finish(report, file=model, as_json=json, body=_body, next_step=shown)
+        finish(
+            report,
+            file=model,
+            as_json=json,
+            body=lambda found: _body(found, names),
+            next_step=shown,
+        )
 
     changed: Any = command
     changed.__doc__ = f"{SUMMARIES[task]}\n\n{_HELP}"
@@ -180,28 +193,40 @@ def normalisation_of(mean: float | None, std: float | None) -> Normalisation | N
     return None if mean is None or std is None else Normalisation(mean, std)
 
 
+def _shown_names(images: Sequence[Path]) -> Mapping[str, str]:
+    """The names of pictures: of those of several folders that have the same, with their folders."""
+    names = {str(path): path.name for path in images}
+    if len(set(names.values())) == len(names):
+        return names
+    folder = os.path.commonpath([os.path.abspath(path.parent) for path in images])
+    return {str(path): os.path.relpath(path, folder) for path in images}
+
+
 def _targets(
-    images: Sequence[Path], output: Path | None, writable: Callable[[str], object]
+    names: Mapping[str, str], output: Path | None, writable: Callable[[str], object]
 ) -> Mapping[str, Path]:
     """Where each picture is written; InputError if two would be the same file, or none can be."""
     if output is None:
         return {}
-    if len(images) == 1 and not output.is_dir():
+    if len(names) == 1 and not output.is_dir():
         writable(output.suffix)
-        return _none_of({str(images[0]): output}, images)
-    output.mkdir(parents=True, exist_ok=True)
-    targets = {str(path): output / f"{path.stem}.png" for path in images}
-    names = [target.name for target in targets.values()]
-    twice = {name for name in names if names.count(name) > 1}
+        return _none_of(dict.fromkeys(names, output))
+    targets = {path: (output / name).with_suffix(".png") for path, name in names.items()}
+    written = list(targets.values())
+    twice = {target for target in written if written.count(target) > 1}
     if twice:
-        raise InputError(f"{output}: several pictures would be {min(twice)}: give them alone")
-    return _none_of(targets, images)
+        raise InputError(
+            f"{output}: several pictures would be {min(twice).relative_to(output)}: give them alone"
+        )
+    for folder in {target.parent for target in written}:
+        folder.mkdir(parents=True, exist_ok=True)
+    return _none_of(targets)
 
 
-def _none_of(targets: Mapping[str, Path], images: Sequence[Path]) -> Mapping[str, Path]:
+def _none_of(targets: Mapping[str, Path]) -> Mapping[str, Path]:
     """``targets``; InputError if one of them is a picture that is asked about."""
     for target in targets.values():
-        if any(is_named_by(target, str(image)) for image in images):
+        if any(is_named_by(target, image) for image in targets):
             raise InputError(f"{target}: --output would replace the picture itself")
     return targets
 
@@ -211,6 +236,7 @@ class _Line:
     """An answer about a picture, of the chip, the reference, or both."""
 
     row: PictureRow
+    picture: str
     number: int
     pair: Pair
 
@@ -223,7 +249,7 @@ class _Line:
 
 
 _COLUMNS: tuple[Column[_Line], ...] = (
-    Column("picture", lambda line: Path(line.row.name).name, may_shrink=True),
+    Column("picture", lambda line: line.picture, may_shrink=True),
     Column("#", lambda line: line.number if line.pair.chip else None, "right"),
     Column("class", lambda line: line.answer.number, "right"),
     Column("label", lambda line: line.answer.label, may_shrink=True),
@@ -248,15 +274,15 @@ def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-def _body(report: Report[PictureRow]) -> Sequence[RenderableType]:
+def _body(report: Report[PictureRow], names: Mapping[str, str]) -> Sequence[RenderableType]:
     lines = [
-        _Line(row, number, pair)
+        _Line(row, names[row.name], number, pair)
         for row in report.rows
         for number, pair in enumerate(pairs_of(Seen(row.answers), Seen(row.reference)), 1)
     ]
     columns = [each for each in _COLUMNS if any(each.cell(line) != "" for line in lines)]
     without = [f"{row.name}: {row.message or 'nothing'}" for row in report.rows if not row.answers]
-    beside = [f"{Path(row.name).name}: {row.agreement}" for row in report.rows if row.agreement]
+    beside = [f"{names[row.name]}: {row.agreement}" for row in report.rows if row.agreement]
     tables = [table(columns, lines)] if lines else []
     doubts = [wrapped(f"warning: {each}") for each in report.figures["warnings"]]
     compared = map(wrapped, beside)

@@ -15,6 +15,7 @@ from darwinn_formats.files import read_file
 
 from darwinn_testbench.chip.images import IMAGE_SUFFIXES
 from darwinn_testbench.errors import InputError
+from darwinn_testbench.report import counted
 from darwinn_testbench.vision.labels import Labels
 
 _MAX_BYTES = 1 << 28
@@ -48,11 +49,21 @@ def read_dataset(path: Path, labels: Labels) -> tuple[Sample, ...]:
     numbers = _numbers(labels)
     samples = tuple(_rows(path, numbers) if path.is_file() else _folders(path, numbers))
     if not samples:
-        form = "its rows" if path.is_file() else "a folder of its class, as CLASS/PICTURE.png"
-        raise InputError(f"{path}: no picture in {form}")
+        raise InputError(f"{path}: no picture in {_where_expected(path)}")
     if len(samples) > _MAX_PICTURES:
         raise InputError(f"{path}: {len(samples)} pictures, more than {_MAX_PICTURES}")
     return samples
+
+
+def _where_expected(path: Path) -> str:
+    """Where a data set without pictures should have them, and what to do with those it has."""
+    if path.is_file():
+        return "its rows"
+    beside = sum(each.suffix.lower() in IMAGE_SUFFIXES for each in path.iterdir())
+    form = "a folder of its class, as CLASS/PICTURE.png"
+    if not beside:
+        return form
+    return f"{form}: {counted(beside, 'picture')} without a class; `darwinn classify` names classes"
 
 
 def _numbers(labels: Labels) -> dict[str, int]:
@@ -72,17 +83,17 @@ def _number(name: str, numbers: Mapping[str, int], where: str) -> int:
     if _CLASS.fullmatch(name.strip()):
         return int(name)
     if _plain(name) not in numbers:
-        raise InputError(f"{where}: class {name!r} {_unknown(name, numbers)}")
+        raise InputError(f"{where}: {_unknown(name, numbers)}")
     return numbers[_plain(name)]
 
 
 def _unknown(name: str, numbers: Mapping[str, int]) -> str:
     """Why the name of a class has no number, and what to do."""
     if not numbers:
-        return "is in no label file: give --labels that names it"
-    like = get_close_matches(_plain(name), numbers, 1)
-    meant = f": is {like[0]!r} meant?" if like else f"; the first is {next(iter(numbers))!r}"
-    return f"is none that the labels name{meant}"
+        return f"class {name!r} is in no label file: give --labels that names it"
+    like = get_close_matches(_plain(name), numbers, 3)
+    near = f"near it: {', '.join(like)}" if like else f"the first is {next(iter(numbers))}"
+    return f"no label is called {name!r}; {near}; or give the number of the class"
 
 
 def folders_by_order(path: Path, labels: Labels) -> tuple[str, ...]:
@@ -127,7 +138,14 @@ def _rows(path: Path, numbers: Mapping[str, int]) -> Iterator[Sample]:
         header = reader.fieldnames or ()
         rows: Sequence[dict[str | None, str | None]] = list(reader)
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start}: not UTF-8: no CSV file") from None
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            raise InputError(
+                f"{path}: a picture, and no data set: `darwinn classify` names its class"
+            ) from None
+        raise InputError(
+            f"{path}: byte {error.start}: not UTF-8: neither a folder nor a CSV file with "
+            "image,label: MODEL comes first, then DATASET"
+        ) from None
     except (csv.Error, FormatError) as error:
         raise InputError(f"{path}: {error}") from error
     if header and not _COLUMNS.issubset(header):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from darwinn_testbench.chip.images import open_image
 from darwinn_testbench.errors import InputError
-from darwinn_testbench.evaluation.run import Accuracy, Confusion, worst
+from darwinn_testbench.evaluation.run import WORST, Accuracy, Confusion, worst, wrong
 from darwinn_testbench.evaluation.task import EvaluationRow
 from darwinn_testbench.pages import Page, Picture, Section, render, sentence, table_of
-from darwinn_testbench.report import Column, Report
+from darwinn_testbench.report import Column, Report, counted
 from darwinn_testbench.vision.drawing import encoded
 from darwinn_testbench.vision.labels import Labels, name_of_class
 
@@ -73,28 +73,39 @@ def worst_columns(labels: Labels) -> tuple[Column[EvaluationRow], ...]:
     )
 
 
+def wrong_columns(labels: Labels) -> tuple[Column[EvaluationRow], ...]:
+    """The columns of the pictures that the chip takes for another class."""
+    return (
+        Column("picture", lambda row: row.name, may_shrink=True),
+        Column("is", lambda row: name_of_class(labels, row.truth), may_shrink=True),
+        Column("chip says", lambda row: _best(row.chip, row.scores, labels), may_shrink=True),
+    )
+
+
 def _sections(report: Report[EvaluationRow], labels: Labels) -> Iterator[Section]:
     yield Section("Accuracy", parts=[table_of(accuracy_columns(), accuracies(report))])
     confusion = report.figures.get("confusion", ())
     if confusion:
         text = (
-            f"Pictures for which chip and LiteRT have another surest class, {len(confusion)} pairs."
+            "Pictures for which chip and LiteRT have different surest classes: "
+            f"{counted(len(confusion), 'pair')} of classes."
         )
         pairs = table_of(confusion_columns(labels), confusion[:_MOST_PAIRS])
         yield Section("Where they part", text, [pairs])
-    rows = worst(report.rows)
-    if rows:
-        table = table_of(worst_columns(labels), rows)
+    differing, mistaken = worst(report.rows), wrong(report.rows)
+    if differing:
+        table = table_of(worst_columns(labels), differing)
         yield Section("Greatest differences of a score", parts=[table])
-    for row in rows:
+    if mistaken:
+        text = f"{counted(len(mistaken), 'picture')} that the chip takes for another class."
+        table = table_of(wrong_columns(labels), mistaken[:_MOST_PAIRS])
+        yield Section("Wrong answers", text, [table])
+    shown = {row.name: row for row in (*differing, *mistaken[:WORST])}
+    for row in shown.values():
         picture = _thumbnail(row.name)
         if picture is not None:
-            says = (
-                f"Is {name_of_class(labels, row.truth)}: "
-                f"chip {_best(row.chip, row.scores, labels)}, "
-                f"LiteRT {_best(row.reference, row.reference_scores, labels)}"
-            )
-            yield Section(_within(row.name, report.figures["dataset"]), says, [picture])
+            name = _within(row.name, report.figures["dataset"])
+            yield Section(name, _says(row, labels), [picture])
     failed = [row for row in report.rows if row.message]
     if failed:
         columns: tuple[Column[EvaluationRow], ...] = (
@@ -102,6 +113,14 @@ def _sections(report: Report[EvaluationRow], labels: Labels) -> Iterator[Section
             Column("why", lambda row: row.message),
         )
         yield Section("Not asked about", parts=[table_of(columns, failed)])
+
+
+def _says(row: EvaluationRow, labels: Labels) -> str:
+    chip = f"chip {_best(row.chip, row.scores, labels)}"
+    answers = [chip]
+    if row.reference:
+        answers.append(f"LiteRT {_best(row.reference, row.reference_scores, labels)}")
+    return f"Is {name_of_class(labels, row.truth)}: {', '.join(answers)}"
 
 
 def _within(picture: str, dataset: str) -> str:

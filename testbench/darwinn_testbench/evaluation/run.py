@@ -165,6 +165,12 @@ def worst(rows: Sequence[EvaluationRow]) -> tuple[EvaluationRow, ...]:
     return tuple(sorted(differing, key=lambda row: -(row.difference or 0))[:WORST])
 
 
+def wrong(rows: Sequence[EvaluationRow]) -> tuple[EvaluationRow, ...]:
+    """The pictures for which the chip's surest class is not theirs, the surest first."""
+    found = [row for row in rows if row.chip and row.chip[0] != row.truth]
+    return tuple(sorted(found, key=lambda row: -row.scores[0]))
+
+
 def _compared(rows: Sequence[EvaluationRow], setting: Setting) -> dict[str, Any]:
     figures: dict[str, Any] = {"chip_accuracy": accuracy(rows, False)}
     if setting.reference is None:

@@ -63,8 +63,9 @@ def resume(
                 done += 1
                 progress(outcome.name, done, len(tasks))
         except KeyboardInterrupt:
+            same = "the same command without --fresh" if fresh else "the same command"
             raise Interrupted(
-                f"{done} of {len(tasks)} done; the same command goes on with the rest"
+                f"{done} of {len(tasks)} done; {same} goes on with the rest"
             ) from None
         outcomes = (
             journal.outcome(task.key) or task.failed("no outcome of it came back") for task in tasks

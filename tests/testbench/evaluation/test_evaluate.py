@@ -141,6 +141,25 @@ def test_what_both_confuse_and_where_they_differ_most(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("tasks_performed_here")
+def test_wrong_answers_are_named_without_a_reference(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data, page = folder / "model_edgetpu.tflite", folder / "data", folder / "page.html"
+    (data / "green" / "damaged.png").unlink()
+    (folder / "labels.txt").write_text("\n".join(COLOURS))
+    words = ["evaluate", str(model), str(data), "--journal", str(folder / "out"), "--jobs", "1"]
+    words += ["--labels", str(folder / "labels.txt"), "--html", str(page)]
+    assert run_command_line(words) == 0
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if "misplaced.png" in each]
+    assert line.split()[1:3] == ["blue", "red"]
+    text = page.read_text()
+    assert "1 picture that the chip takes for another class." in text
+    plain = text.replace("\n", "")
+    assert re.search(r"<h2>blue/misplaced.png</h2><p>Is blue: chip red \d\.\d+</p>", plain)
+    assert text.count("data:image/jpeg;base64,") == 1
+
+
+@pytest.mark.usefixtures("tasks_performed_here")
 def test_it_goes_on_where_it_was_killed(folder: Path) -> None:
     data, out = folder / "data", folder / "out"
     first = evaluate(data, setting(folder), out, labels=LABELS, jobs=1)
@@ -258,10 +277,10 @@ def test_data_sets_of_all_forms(tmp_path: Path) -> None:
         ("image\nx\n", "line 1: 'image': needs a header"),
         ("a.png,red\nb.png,red\n", "line 1: 'a.png,red': needs a header"),
         ("image,label\nx\n", "line 2: needs an image and a label"),
-        ("image,label\nx,mauve\n", "line 2: class 'mauve' is none .*; the first is 'red'"),
-        ("image,label\nx,gren\n", "line 2: class 'gren' is none .*: is 'green' meant?"),
+        ("image,label\nx,mauve\n", "line 2: no label is called 'mauve'; the first is red; or give"),
+        ("image,label\nx,gren\n", "line 2: no label is called 'gren'; near it: green; or give"),
         ('image,label\n"x', "unexpected end"),
-        (f"image,label\nx,{'9' * 5000}\n", "line 2: class '999"),
+        (f"image,label\nx,{'9' * 5000}\n", "line 2: no label is called '999"),
         ("image,label\n", "no picture in its rows"),
     ):
         table.write_text(text)
@@ -273,8 +292,21 @@ def test_data_sets_of_all_forms(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no picture"):
         read_dataset(tmp_path / "empty", {})
-    with pytest.raises(InputError, match="class 'empty'"):
+    with pytest.raises(InputError, match="no label is called 'empty'"):
         read_dataset(tmp_path, LABELS)
+
+
+def test_what_is_no_data_set_is_told_what_it_is(tmp_path: Path) -> None:
+    colour_folders(tmp_path / "named", 2)
+    picture = tmp_path / "named" / "red" / "0.png"
+    for path, why in (
+        (picture, "0.png: a picture, and no data set: `darwinn classify` names its class"),
+        (picture.parent, r"2 pictures without a class; `darwinn classify` names classes"),
+        (tmp_path / "model", "neither a folder nor a CSV file with image,label: MODEL comes first"),
+    ):
+        (tmp_path / "model").write_bytes(b"\xff\x00TFL3")
+        with pytest.raises(InputError, match=why):
+            read_dataset(path, LABELS)
 
 
 def test_numbers_among_other_folders_are_neither(tmp_path: Path) -> None:

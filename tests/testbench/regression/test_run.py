@@ -639,6 +639,9 @@ def test_an_interrupted_regression_says_what_is_kept(
     for done in (1, 2):
         assert run_command_line(command) == 130
         assert said.format(done) in capfd.readouterr().err
+    assert run_command_line([*command, "--fresh"]) == 130
+    said = "interrupted: 1 of 3 done; the same command without --fresh goes on with the rest"
+    assert said in capfd.readouterr().err
 
 
 def test_a_task_of_which_no_outcome_comes_back_has_failed(tmp_path: Path) -> None:

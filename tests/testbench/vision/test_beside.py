@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -226,3 +227,22 @@ def test_posenet_is_shown_beside_its_reference(
 def test_each_command_about_pictures_has_a_reference() -> None:
     for name in ("classify", "detect", "segment", "pose"):
         assert any("--reference" in each.opts for each in commands.load(name).params)
+
+
+def test_pictures_of_one_name_are_told_apart(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(folder / "photo.png", folder / "0.png")
+    for name in ("a/x", "b"):
+        (folder / "set" / name).mkdir(parents=True)
+        shutil.copy(folder / "0.png", folder / "set" / name / "0.png")
+    words = ["classify", str(folder / "set"), str(folder / "classifier_edgetpu.tflite")]
+    assert run_command_line([*words, "--top", "1", "--output", str(folder / "drawn")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == ["a/x/0.png", "b/0.png"]
+    assert lines[-1] == f"next: {folder / 'drawn'} shows them"
+    drawn = {str(each.relative_to(folder / "drawn")) for each in folder.rglob("drawn/**/*.png")}
+    assert drawn == {"a/x/0.png", "b/0.png"}
+    shutil.copy(folder / "0.png", folder / "set" / "b" / "0.jpg")
+    assert run_command_line([*words, "--output", str(folder / "drawn")]) == 2
+    assert "several pictures would be b/0.png" in capsys.readouterr().err
