@@ -198,8 +198,9 @@ def _shown_names(images: Sequence[Path]) -> Mapping[str, str]:
     names = {str(path): path.name for path in images}
     if len(set(names.values())) == len(names):
         return names
-    folder = os.path.commonpath([os.path.abspath(path.parent) for path in images])
-    return {str(path): os.path.relpath(path, folder) for path in images}
+    folders = {path.parent: path.parent.resolve() for path in images}
+    first = os.path.commonpath(folders.values())
+    return {str(path): str(folders[path.parent].relative_to(first) / path.name) for path in images}
 
 
 def _targets(
