@@ -18,6 +18,7 @@ from darwinn_testbench.cli.console import after_failure
 from darwinn_testbench.comparison.check import OutputRow
 from darwinn_testbench.comparison.compare import Comparison
 from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
+from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.proof.verdict import Proof
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 
@@ -108,7 +109,7 @@ def _columns(rows: Sequence[OutputRow]) -> _Columns:
 
 def _conversions(rows: Sequence[OutputRow]) -> list[str]:
     done = {row.name: row.conversion for row in rows if row.conversion}
-    return [f"{name}: its counterpart was {text} to be compared" for name, text in done.items()]
+    return [f"{name}: compared with its counterpart, {text}" for name, text in done.items()]
 
 
 def _notes(rows: Sequence[OutputRow]) -> list[str]:
@@ -222,9 +223,16 @@ def _next_with_chip(report: Report[OutputRow], file: str, waves: Path | None) ->
         case Verdict.MISMATCH if reference is not None and not report.figures["divergences"]:
             return "the same with --localise says in which layer it begins; --json where it differs"
         case Verdict.MISMATCH:
-            return f"darwinn run {quote(file)} --tap layer:N copies out what a layer computes"
+            return _next_of_layers(report.figures["divergences"], file)
         case _:
             return after_failure(report.verdict, file)
+
+
+def _next_of_layers(divergences: Sequence[Divergence], file: str) -> str:
+    """How to look at the first layer that differs; a value may be in none."""
+    first = next((each.layers[0] for each in divergences if each.layers), None)
+    layer, named = ("N", "a layer") if first is None else (str(first), "this layer")
+    return f"darwinn run {quote(file)} --tap layer:{layer} copies out what {named} computes"
 
 
 def _next_of_sampled(report: Report[OutputRow]) -> str:

@@ -86,6 +86,10 @@ def comparable(
     if steps is not None and not real and not ("f" not in kinds and _same_numbers(left, right)):
         own, other = _in_steps(actual, left, steps), _in_steps(expected, right, steps)
         how = f"in steps of {np.float32(steps.scale)}"
+        if _are_bytes(actual, steps) or _are_bytes(expected, steps):
+            how += (
+                f" (its whole numbers may be integers of the output: store them as {steps.dtype})"
+            )
         return Comparable(own, other, FLOAT_REFERENCE, how, steps.zero_point)
     if "f" in kinds:
         sides = ((actual, left), (expected, right))
@@ -99,6 +103,17 @@ def comparable(
 
 
 _FLOATS = NAMED["float32-reassociated"]
+
+
+def _are_bytes(values: AnyArray, steps: Steps) -> bool:
+    """Whether floats look like stored integers: whole, and beyond what these can stand for."""
+    if values.dtype.kind != "f" or not values.size:
+        return False
+    limits = np.iinfo(steps.dtype)
+    least, most = float(values.min()), float(values.max())
+    low, high = (steps.scale * (each - steps.zero_point) for each in (limits.min, limits.max))
+    stored = limits.min <= least and most <= limits.max and bool((values == np.rint(values)).all())
+    return stored and (least < low or most > high)
 
 
 def _steps_of(port: Port) -> Steps | None:

@@ -209,6 +209,27 @@ def test_integers_stay_but_for_their_sign_and_another_quantisation() -> None:
         convert(np.array([300]), Port("w", np.dtype(np.int64), None), Port("u", UINT8, None))
 
 
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([0.0, 3.0, 100.0], True),
+        ([0.0, 3.0, 25.5], False),
+        ([0.0, 3.0, 25.0], False),
+        ([0.0, 3.0, 300.0], False),
+        ([-1.0, 3.0, 100.0], False),
+    ],
+)
+def test_bytes_that_are_stored_as_floats_are_called_so(values: list[float], told: bool) -> None:
+    """Real values of this output end at 25.5."""
+    port, floats = quantised(UINT8, 0.1, 0), Port("f", np.dtype(np.float32), None)
+    octets, reals = np.zeros(3, np.uint8), np.array(values, np.float32)
+    for how in (
+        comparable(octets, port, reals, floats).how,
+        comparable(reals, floats, octets, port).how,
+    ):
+        assert ("store them as uint8" in how) is told
+
+
 @pytest.mark.parametrize(("plain", "middle"), [(UINT8, 0), (INT8, 128)])
 def test_integers_without_a_scale_are_those_to_which_floats_are_rounded(
     plain: Any, middle: int
