@@ -30,6 +30,8 @@ _EPILOG = """**Start here**
 
 `darwinn verify MODEL_edgetpu.tflite --reference MODEL.tflite`
 
+`darwinn docs tutorials/tasks` lists tasks with their commands
+
 **Exit codes**
 
 0 proved, pass or ran; 1 wrong, or not proved or compared as required; 2 bad input or usage;
