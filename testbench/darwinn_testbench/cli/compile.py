@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import Annotated
 
 from darwinn_formats.files import name_of
@@ -180,12 +180,16 @@ def command(
         file=", ".join(models),
         as_json=json,
         body=lambda found: _body(found, written, show_operations, explain_schedule),
-        next_step=(
-            f"darwinn cycles {quote(os.fspath(written[0].target))} says how long it takes"
-            if written
-            else f"darwinn explain {quote(models[0])} says what to change"
-        ),
+        next_step=_next_step(models, [os.fspath(each.target) for each in written]),
     )
+
+
+def _next_step(models: Sequence[str], written: Sequence[str]) -> str:
+    if not written:
+        return f"darwinn explain {quote(models[0])} says what to change"
+    if len(models) == 1 and len(written) > 1:
+        return f"darwinn cycles --pipeline {join(written)} says how long its segments take"
+    return f"darwinn cycles {quote(written[0])} says how long it takes"
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ def nothing_can_be_printed(arguments: Sequence[str], error: OSError) -> int:
 def _usage_error(arguments: Sequence[str], error: typer.TyperException) -> int:
     name = _command_name(arguments)
     text = _no_number(arguments, error) or _plain(arguments, error)
+    text = _without_value(arguments, text) or text
     text += _advice(arguments, error, text)
     if text:
         print_line(f"{name}: {text} (see: {name} --help)")
@@ -76,6 +77,17 @@ def _no_number(arguments: Sequence[str], error: typer.TyperException) -> str:
         if word.strip(" +-").lower() == "nan":
             return f"Invalid value for '{name}': {word} is no number"
     return ""
+
+
+def _without_value(arguments: Sequence[str], text: str) -> str:
+    """What an option takes that has no value; empty of other words."""
+    found = re.match(r"Option '(-\S+)' requires an argument", text)
+    option = found[1] if found else ""
+    told = next((each for each in _parameters(_subcommand(arguments)) if option in each.opts), None)
+    if told is None or not told.metavar:
+        return ""
+    stdout = "; - is standard output" if "- is stdout" in (told.help or "") else ""
+    return f"Option '{option}' takes {told.metavar}{stdout}"
 
 
 def _plain(arguments: Sequence[str], error: typer.TyperException) -> str:

@@ -79,7 +79,8 @@ def _sections(report: Report[DifferenceRow]) -> Iterator[Section]:
     for each in sorted(figures["aspects"], key=lambda each: BY_WEIGHT.index(each.aspect)):
         rows = [row for row in report.rows if row.aspect is each.aspect]
         charts = tuple(_charts(rows)) if each.aspect is Aspect.CYCLES else ()
-        count = f"{each.different} of {counted(each.compared, 'figure')} differ"
+        verb = "differs" if each.different == 1 else "differ"
+        count = f"{each.different} of {counted(each.compared, 'figure')} {verb}"
         text = _CYCLES if charts else each.message or f"{count}."
         name = each.aspect.value
         title = name.upper() if each.aspect is Aspect.DMA else name.capitalize()

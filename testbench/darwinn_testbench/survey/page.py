@@ -86,10 +86,10 @@ def _sections(report: Report[SurveyRow]) -> Iterator[Section]:
 def _note(report: Report[SurveyRow]) -> str:
     found = report.figures
     runs = found["runs"]
-    inputs = "one inference with each kind" if runs is None else counted(runs, "inference")
+    inputs = "one inference of each kind" if runs is None else counted(runs, "inference")
     return (
-        f"Drawn inputs of seed {found['seed']}, {inputs}, darwinn-testbench {__version__}. values: "
-        "the least understood that the program holds. exact: operators of the reference that were "
-        "compared byte for byte. excited: channels that took more than one value. cycles: of an "
-        f"inference on {found['chip']}, approximate; ms: with the host's fixed cost."
+        f"Inputs are drawn from seed {found['seed']}, {inputs}; darwinn-testbench {__version__}. "
+        "values: the least understood that the program holds. exact: operators of the reference "
+        "that were compared byte for byte. excited: channels that took more than one value. "
+        f"cycles: of an inference on {found['chip']}, approximate; ms: with the host's fixed cost."
     )

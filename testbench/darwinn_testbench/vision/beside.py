@@ -70,7 +70,10 @@ class Agreement:
         if self.score_difference is not None:
             parts.append(f"scores within {self.score_difference:.4f}")
         if self.overlap is not None:
-            parts.append(f"boxes overlap by {100 * self.overlap:.1f} % or more")
+            same = self.overlap == 1
+            parts.append(
+                "the same boxes" if same else f"boxes overlap by {100 * self.overlap:.1f} % or more"
+            )
         if self.distance is not None:
             parts.append(f"key points within {self.distance:.1f} pixels")
         if self.pixels is not None:

@@ -57,6 +57,24 @@ def test_a_shell_completes_values(
     assert done.stdout.split() == offered
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["cycles", "f", "--csv"], "Option '--csv' takes PATH; - is standard output"),
+        (["profile", "f", "--csv"], "Option '--csv' takes PATH; - is standard output"),
+        (["cycles", "f", "--host"], "Option '--host' takes NAME"),
+        (["diff", "a", "b", "--gate"], "Option '--gate' takes NAME=LIMIT"),
+        (["detect", "p", "m", "--fit"], "Option '--fit' requires an argument."),
+    ],
+)
+def test_an_option_without_a_value_says_what_it_takes(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(words) == 2
+    name = f"darwinn {words[0]}"
+    assert capsys.readouterr() == ("", f"{name}: {said} (see: {name} --help)\n")
+
+
 @pytest.mark.parametrize("option", ["--install-completion", "--show-completion"])
 def test_completion_is_for_the_shell_that_calls(
     option: str, capsys: pytest.CaptureFixture[str]
