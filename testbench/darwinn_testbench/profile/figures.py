@@ -15,7 +15,7 @@ from darwinn_sim.timing import CHIP_STATION_NAMES, TILE_STATION_NAMES, Cause, Ti
 from numpy.typing import NDArray
 
 from darwinn_testbench.pages import Chart, Columns
-from darwinn_testbench.pages.charts import COLOURS, names_down, over_time
+from darwinn_testbench.pages.charts import COLOURS, Spec, names_down, over_time
 from darwinn_testbench.profile.colours import by_cause
 from darwinn_testbench.profile.memory import Region
 from darwinn_testbench.profile.memory_in_use import narrow_bytes_in_use
@@ -32,6 +32,8 @@ _MOST_TOLD = 3
 """Times without a layer that a sentence names."""
 _MOST_POINTS = 600
 _MOST_LABELS = 12
+_LAYERS = "layers"
+"""The row of a timeline that has the layers."""
 Stations = tuple[list[str], NDArray[np.float64]]
 
 
@@ -116,33 +118,51 @@ def time_by_unit(timing: Timing) -> Chart:
     return by_cause(columns, unit="% of the inference", label=label)
 
 
-def timeline(timing: Timing) -> Chart:
-    """How busy each unit is over time, the tiles together; and the transfers of the host link."""
+def timeline(timing: Timing, rows: Sequence[ProfileRow] = ()) -> Chart:
+    """How busy each unit is over time, the tiles together; and the transfers of the host link.
+
+    Above them is a mark for each layer of ``rows``, lighter and darker in turn.
+    """
     names, runs = _runs(timing)
+    layers = [row for row in rows if row.number is not None and row.end > row.start]
     columns: Columns = {
-        "unit": [names[unit] for unit, _, _, _ in runs],
-        "a": [start for _, start, _, _ in runs],
-        "b": [end for _, _, end, _ in runs],
-        "busy": [round(100 * share) for _, _, _, share in runs],
+        "unit": [_LAYERS for _ in layers] + [names[unit] for unit, _, _, _ in runs],
+        "a": [_rounded(timing, row.start) for row in layers] + [start for _, start, _, _ in runs],
+        "b": [_rounded(timing, row.end) for row in layers] + [end for _, _, end, _ in runs],
+        "busy": [100 if number % 2 else 45 for number, _ in enumerate(layers)]
+        + [round(100 * share) for _, _, _, share in runs],
+        "layer": [name_of(row) for row in layers] + [""] * len(runs),
+        "key": [key_of(row) for row in layers] + [""] * len(runs),
     }
-    scale = {"domain": names}
-    encoding = {
-        "y": {**names_down("unit"), "scale": scale},
-        "opacity": {
-            "field": "busy",
-            "type": "quantitative",
-            "scale": {"domain": [0, 100], "range": [0.1, 1]},
-            "legend": None,
+    marks = [_shaded("datum.layer === ''", COLOURS[0], "unit", "busy")]
+    if layers:
+        marks.append(_shaded("datum.layer !== ''", COLOURS[1], "layer"))
+    scale = {"domain": [*([_LAYERS] if layers else []), *names]}
+    for each in marks:
+        each["encoding"]["y"] = {**names_down("unit"), "scale": scale}
+    return over_time(marks, columns, label="busy units over time", height={"step": 15})
+
+
+def _shaded(which: str, colour: str, *told: str) -> Spec:
+    """Marks as strong as they are busy, of the rows for which ``which`` holds."""
+    titles = {"unit": "", "layer": "", "busy": "busy %"}
+    return {
+        "transform": [{"filter": which}],
+        "mark": {"type": "rect", "clip": True, "color": colour},
+        "encoding": {
+            "opacity": {
+                "field": "busy",
+                "type": "quantitative",
+                "scale": {"domain": [0, 100], "range": [0.1, 1]},
+                "legend": None,
+            },
+            "tooltip": [
+                *({"field": name, "title": titles[name]} for name in told),
+                {"field": "a", "title": "from, ms", "format": ".5~g"},
+                {"field": "b", "title": "to, ms", "format": ".5~g"},
+            ],
         },
-        "tooltip": [
-            {"field": "unit", "title": ""},
-            {"field": "busy", "title": "busy %"},
-            {"field": "a", "title": "from, ms", "format": ".5~g"},
-            {"field": "b", "title": "to, ms", "format": ".5~g"},
-        ],
     }
-    marks = {"mark": {"type": "rect", "clip": True, "color": COLOURS[0]}, "encoding": encoding}
-    return over_time([marks], columns, label="busy units over time", height={"step": 15})
 
 
 def memory_in_use(timing: Timing) -> Chart:
@@ -320,6 +340,10 @@ def memory_map(regions: Sequence[Region]) -> Chart:
 def _milliseconds(timing: Timing, cycles: NDArray[Any]) -> list[float]:
     found: list[float] = (1000 * cycles / timing.chip.clock.value).tolist()
     return found
+
+
+def _rounded(timing: Timing, cycle: int) -> float:
+    return round(1000 * cycle / timing.chip.clock.value, 6)
 
 
 def _thinned(

@@ -88,7 +88,8 @@ def time_sections(report: Report[ProfileRow]) -> Iterator[Section]:
     text = " ".join(filter(None, (figures.time_without_a_layer(report.rows), text)))
     yield Section("Time by layer", text, [figures.time_by_layer(report.rows)])
     yield Section("Time by unit", parts=[figures.time_by_unit(timing)])
-    yield Section("Timeline", "The stronger the colour, the busier.", [figures.timeline(timing)])
+    text = "The stronger the colour, the busier. Layers are lighter and darker in turn."
+    yield Section("Timeline", text, [figures.timeline(timing, report.rows)])
     if found.profiled.network is not None:
         text = "Products of all multipliers, those that meet zeros of padding included."
         yield Section("Roofline", text, [_roofline(report)])

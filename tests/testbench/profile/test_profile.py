@@ -335,6 +335,26 @@ def test_charts_hold_what_they_are_of(profiled: Report[ProfileRow]) -> None:
         assert compiled(chart)["marks"], text
 
 
+def test_a_timeline_has_the_layers_above_the_units(profiled: Report[ProfileRow]) -> None:
+    timing = figures_of(profiled).profiled.timing
+    chart = figures.timeline(timing, profiled.rows)
+    columns = chart.columns
+    layers = [row for row in profiled.rows if row.number is not None]
+    milliseconds = 1000 / timing.chip.clock.value
+    shown = [
+        each
+        for each in zip(columns["unit"], columns["key"], columns["a"], columns["b"], strict=True)
+        if each[0] == "layers"
+    ]
+    assert [key for _, key, _, _ in shown] == [figures.key_of(row) for row in layers]
+    for (_, _, start, end), row in zip(shown, layers, strict=True):
+        assert (start, end) == pytest.approx((row.start * milliseconds, row.end * milliseconds))
+    assert compiled(chart)["marks"]
+    alone = figures.timeline(timing).columns
+    assert len(columns["unit"]) == len(layers) + len(alone["unit"])
+    assert "layers" not in alone["unit"]
+
+
 def test_bars_of_layers_are_the_rows(profiled: Report[ProfileRow]) -> None:
     """All parts together are the row's cycles, the busy part is the mean of the tiles."""
     columns = figures.time_by_layer(profiled.rows).columns
