@@ -119,7 +119,8 @@ def command(
                 unread.append(Row(name=file, verdict=verdict, message=text))
                 if len(unread) == len(files):
                     raise
-                print_line(f"darwinn view: {verdict.value}: {text}")
+                named = text if text.startswith(file) else f"{file}: {text}"
+                print_line(f"darwinn view: {verdict.value}: {named}")
         script = {_LIBRARY: charts.library().encode()} if charts.installed() else {}
         library = next(iter(script), "")
         pages = {

@@ -151,6 +151,13 @@ def test_bad_use_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
     assert "2 files have 1 reference" in capfd.readouterr().err
     assert run_command_line(["view", "no such file"]) == 2
     assert run_command_line(["view", "no such file", "nor this"]) == 2
+    capfd.readouterr()
+    # Of several files each reason names its own, also one that does not name a file itself.
+    program = str(tmp_path / "dense.bef")
+    assert run_command_line(["view", program, "no such file"]) == 2
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.startswith(f"darwinn view: refused: {program}: native functions")
+    assert second == "darwinn view: bad-input: no such file: No such file or directory"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert run_command_line(["view", files[0], "--no-browser", "--port", port]) == 2
