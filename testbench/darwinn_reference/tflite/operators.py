@@ -179,7 +179,8 @@ def squared_difference(call: Call) -> AnyArray:
     """SQUARED_DIFFERENCE: the exact difference of SUB, and a table that is a parabola.
 
     The chip squares in float32, as the polynomial of the table does: y * (y / s_out), where y is
-    the difference as a real number. Seen in a public transformer.
+    the difference as a real number. Seen in a public transformer, whose instruction bounds nothing:
+    it keeps the low byte of a larger square.
     """
     left, right = call.operand(0), call.operand(1)
     call.expect(np.broadcast_shapes(left.value.shape, right.value.shape))
@@ -187,9 +188,19 @@ def squared_difference(call: Call) -> AnyArray:
     difference = first * left.centred() - second * right.centred()
     real = difference.astype(np.float32) * unit
     squared = np.rint(reciprocal(call.output.scale[0]) * real * real)
+    whole = squared + call.output.zero_point[0]
     limits = np.iinfo(call.output.dtype)
-    found: AnyArray = np.clip(squared + call.output.zero_point[0], limits.min, limits.max)
-    return found.astype(call.output.dtype)
+    bounded: AnyArray = np.clip(whole, limits.min, limits.max)
+    if squares_keep_low_bytes(call) and (bounded != whole).any():
+        call.assume("without a bound the low byte of a square is kept")
+        bounded = whole.astype(np.int64)
+    return bounded.astype(call.output.dtype)
+
+
+def squares_keep_low_bytes(call: Call) -> bool:
+    """Whether the program's instruction has no bound for a SQUARED_DIFFERENCE."""
+    _, _, unit = difference_terms(call)
+    return float(unit) in call.choices.unclipped
 
 
 def difference_terms(call: Call) -> tuple[int, int, np.float32]:
@@ -227,13 +238,16 @@ def unit_vector_factor(call: Call) -> NDArray[np.float32]:
 def by_value(call: Call, function: str) -> AnyArray:
     """RSQRT, LOGISTIC, TANH: round(function / scale), looked up for all 256 bytes.
 
-    Of RSQRT the greatest value where the argument is not positive.
+    Of RSQRT the greatest value where the argument is not positive, unless a program's table gives
+    another.
     """
     operand, output = call.operand(0), call.output
     limits, bounds = np.iinfo(operand.value.dtype), np.iinfo(output.dtype)
     every = np.arange(limits.min, limits.max + 1) - operand.zero_point
     levels = call.choices.levels(function, every * operand.scale, output)
     table = np.clip(levels + output.zero_point[0], bounds.min, bounds.max).astype(output.dtype)
+    if function == "rsqrt" and (operand.centred() <= 0).any():
+        call.assume("of 0 and below the table's value is taken, without a table the greatest byte")
     looked_up: AnyArray = table[operand.value.astype(np.int64) - limits.min]
     return looked_up
 

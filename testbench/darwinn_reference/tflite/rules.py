@@ -241,7 +241,8 @@ RULES: Mapping[str, Rule] = {
     "RSQRT": Rule(
         partial(operators.by_value, function="rsqrt"),
         Terms.LOOKUP,
-        assumption="the exact value is rounded once",
+        ("efficient_l3",),
+        forms="of 0 and below the table's value is taken, without a table the greatest byte",
     ),
     "SLICE": _moves(moves.cut),
     "SOFTMAX": Rule(
@@ -253,7 +254,8 @@ RULES: Mapping[str, Rule] = {
     "SQUARED_DIFFERENCE": Rule(
         operators.squared_difference,
         Terms.SQUARE,
-        assumption="the exact difference is squared by the polynomial of a table",
+        ("efficient_l3",),
+        forms="without a bound the low byte of a square is kept",
     ),
     "SQUEEZE": _moves(moves.reshape),
     "STRIDED_SLICE": _moves(moves.strided_slice),

@@ -11,6 +11,7 @@ import pytest
 from darwinn_formats import tflite
 from darwinn_formats.tflite import BuiltinOperator as Name
 from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.factors import difference_weights
 from darwinn_reference.tflite.graph import NetworkTensor
 from darwinn_reference.tflite.rules import RULES
 from darwinn_testbench.comparison.compare import compare
@@ -328,6 +329,19 @@ def test_sums_and_squared_differences(
         squared = f32(f32(f32(f32(1) / f32(out)) * real) * real)
         expected.append(min(round(float(squared)) + 4, 127))
     assert found.reshape(-1).tolist() == expected
+
+
+def test_a_squared_difference_without_bounds_keeps_the_low_byte() -> None:
+    """A public transformer writes no bound for it: 16 * 16 is 256, and 17 * 17 is 289."""
+    tensors = [tensor(k, (4,), "i1", 1.0) for k in range(2)]
+    network = single(
+        "SQUARED_DIFFERENCE", [*tensors, tensor(2, (4,), "i1", 1.0, -128)], (0, 1), (2,)
+    )
+    sides = np.array([0, 15, 16, 17], np.int8), np.zeros(4, np.int8)
+    assert (compute(network, *sides).astype(int) + 128).tolist() == [0, 225, 255, 255]
+    _, _, unit = difference_weights(np.float32(1), np.float32(1), network.tensors[2])
+    found = compute(network, *sides, unclipped=frozenset({float(unit)}))
+    assert (found.astype(int) + 128).tolist() == [0, 225, 0, 33]
 
 
 @given(byte_arrays((9,), "u1"), scales, st.sampled_from([0, 3]))
