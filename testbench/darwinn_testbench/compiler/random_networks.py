@@ -35,6 +35,12 @@ _ACTIVATIONS = (
     ActivationFunctionType.RELU,
     ActivationFunctionType.RELU6,
 )
+_REQUANTISING = (
+    BuiltinOperator.QUANTIZE,
+    BuiltinOperator.RELU,
+    BuiltinOperator.RELU6,
+    BuiltinOperator.RELU_N1_TO_1,
+)
 
 
 @dataclass(frozen=True)
@@ -502,6 +508,15 @@ class RandomNetwork:
         result = self._value(source.shape, scale, zero_point)
         return self._operate(BuiltinOperator.RSQRT, (source.index,), result)
 
+    def requantised(self, source: _Value) -> _Value:
+        """QUANTIZE or an activation of its own, of which some change no byte."""
+        kind = _REQUANTISING[int(self.random.integers(len(_REQUANTISING)))]
+        if self.random.integers(4):
+            result = self._value(source.shape, source.scale * 0.8 * self._edge, self._zero_point())
+        else:
+            result = self._value(source.shape, source.scale, source.zero_point)
+        return self._operate(kind, (source.index,), result)
+
     def squared_difference(self, source: _Value, coarse: float | None = None) -> _Value:
         """SQUARED_DIFFERENCE to another tensor of the same shape, or to the mean of channels."""
         if source.channels > 1 and self.random.integers(2):
@@ -753,6 +768,7 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
     "LOGISTIC": (lambda value: True, RandomNetwork.function),
     "RSQRT": (lambda value: True, RandomNetwork.root),
     "LEAKY_RELU": (lambda value: True, RandomNetwork.leaky),
+    "QUANTIZE": (lambda value: True, RandomNetwork.requantised),
     "SQUARED_DIFFERENCE": (lambda value: True, RandomNetwork.squared_difference),
     "PRELU": (lambda value: True, RandomNetwork.prelu),
     "MAXIMUM": (

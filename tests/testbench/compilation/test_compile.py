@@ -14,7 +14,7 @@ from darwinn_formats.darwinn import ExecutableType, load
 from darwinn_formats.errors import ExecutionError
 from darwinn_formats.files import Content
 from darwinn_formats.flatbuffer import OpaqueTable, write
-from darwinn_formats.tflite import BuiltinOperator
+from darwinn_formats.tflite import BuiltinOperator, Padding
 from darwinn_reference.errors import Unsupported
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.cli import edgetpu_compiler
@@ -159,6 +159,43 @@ def test_a_single_result_of_a_large_image_is_proved() -> None:
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize(("outputs", "shape"), [(1, (3, 1)), (3, (1, 1)), (70, (5, 4))])
+def test_only_what_a_single_result_meets_goes_to_all_tiles(
+    outputs: int, shape: tuple[int, int]
+) -> None:
+    network = RandomNetwork(3, (1, 16, 18, 3), signed=True)
+    window = {"kernel": shape, "stride": (20, 20), "padding": Padding.VALID}
+    network._convolution(network.layer(network.values[0], 8, 1), window, outputs)
+    result = compiled(network.finish())
+    assert result.built is not None
+    copies = result.built.pieces[0].placement.copies.values()
+    assert shape in {(each.rows.extent, each.columns.extent) for each in copies}
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
+def test_bytes_of_another_type_are_the_same_bytes() -> None:
+    """QUANTIZE between uint8 and int8 is no operation, and what comes out has its own type."""
+    network = RandomNetwork(3, (1, 5, 6, 4), signed=False)
+    values = [network.values[0]]
+    for signed, changes in ((True, True), (True, False), (False, True)):
+        network.signed = signed
+        source = values[-1]
+        if not changes:
+            values.append(network.layer(source, 8, 3))
+            continue
+        zero_point = source.zero_point + (-128 if signed else 128)
+        made = network._value(source.shape, source.scale, zero_point)
+        values.append(network._operate(BuiltinOperator.QUANTIZE, (source.index,), made))
+    network.show(values[-2])
+    result = compiled(network.finish())
+    assert all_on_chip(result)
+    assert result.built is not None
+    (piece,) = result.built.pieces
+    assert [each.name for each in piece.graph.operations] == ["CONV_2D"]
+    assert [port.signed for port in piece.graph.outputs] == [True, False]
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
 def test_parts_that_meet_in_a_word_are_proved() -> None:
     network = RandomNetwork(4, (1, 9, 7, 3), signed=False)
     first, second = (network.layer(network.values[0], count, 1) for count in (1, 6))
@@ -219,6 +256,16 @@ def test_parameters_that_fit_stay_on_the_chip() -> None:
     figures = result.report.figures
     assert figures["streamed_bytes"] == 0
     assert figures["cached_bytes"] > 0
+
+
+def test_parameters_of_few_tiles_stay_where_they_are_used() -> None:
+    """Four of sixteen tiles compute: their parameters were spread over all, and came back."""
+    network = RandomNetwork(7, (1, 256), signed=True)
+    network.dense(network.values[0], [256])
+    result = compiled(network.finish(), check=False)
+    assert result.built is not None
+    (piece,) = result.built.pieces
+    assert piece.resident == {0: 256 * 256 + 4 * 2 * 256}
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])

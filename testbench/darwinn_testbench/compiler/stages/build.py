@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import Package
 from darwinn_reference.tflite.graph import ABSENT, Network, Operator, network
@@ -420,4 +421,5 @@ def _outputs(source: Network, chip: set[int]) -> list[int]:
 
 def _port(source: Network, importer: Importer, index: int) -> Port:
     tensor = source.tensors[index]
-    return Port(index, tensor.name, tensor.shape, importer.image(index))
+    is_signed = tensor.dtype == np.int8
+    return Port(index, tensor.name, tensor.shape, importer.image(index), is_signed)

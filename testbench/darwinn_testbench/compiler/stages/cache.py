@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.parameters import Block
+from darwinn_testbench.compiler.program import PACKED_ROW
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece, Segment
 from darwinn_testbench.compiler.stages.rows import Rows
 
@@ -46,10 +47,15 @@ class Cache:
 
 
 def rows_to_keep(phases: Sequence[Phase], areas: Areas) -> int:
-    """Rows of each tile that all parameters would take."""
+    """Rows of each tile that all parameters would take.
+
+    Those that are to stay where they are used have the same rows on all tiles, of which some may
+    hold less. For this they get no more than half of all rows: the others are for what comes and
+    goes.
+    """
     broadcast = sum(len(piece.rows) for piece in _pieces(phases).values())
     resident = sum(len(piece.rows) for _, piece in areas.residents)
-    return -(-(broadcast + resident) // chip.TILES)
+    return max(-(-(broadcast + resident) // chip.TILES), min(areas.to_settle, PACKED_ROW // 2))
 
 
 def cache(phases: Sequence[Phase], areas: Areas) -> Cache:

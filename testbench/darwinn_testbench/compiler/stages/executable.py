@@ -99,7 +99,7 @@ def _numerics(port: Port) -> NumericsConstants:
 
 
 def _type(port: Port) -> DataType:
-    return DataType.SIGNED_FIXED_POINT8 if port.image.signed else DataType.FIXED_POINT8
+    return DataType.SIGNED_FIXED_POINT8 if port.signed else DataType.FIXED_POINT8
 
 
 def _input_layer(port: Port) -> Layer:

@@ -166,7 +166,8 @@ def _constant_image(importer: Operands, operator: Operator, tensor: NetworkTenso
     assert tensor.constant is not None
     like = image_of(tensor)
     values = np.asarray(tensor.constant)
-    octets = values.view(np.uint8) ^ np.uint8(SIGN_OFFSET) if like.signed else values
+    signed = tensor.dtype == np.int8
+    octets = values.view(np.uint8) ^ np.uint8(SIGN_OFFSET) if signed else values
     sides = like.height, like.width, like.channels
     image = importer.between(like, sides)
     filled = Filled(operator.index, operator.name, image, octets.reshape(sides))
@@ -382,13 +383,20 @@ def l2_normalization(importer: Operands, operator: Operator) -> AnyOperation:
     return UnitVector(operator.index, operator.name, image, source, root, stage)
 
 
-def requantise(activation: str) -> Callable[[Operands, Operator], AnyOperation]:
-    """An operator that works on each element: bounds, or another quantisation."""
+def requantise(activation: str) -> Callable[[Operands, Operator], AnyOperation | None]:
+    """An operator that works on each element: bounds, or another quantisation.
 
-    def make(importer: Operands, operator: Operator) -> AnyOperation:
-        source = importer.source(operator)
+    It may change no byte: int8 and uint8 are the same bytes on the chip, and bounds may hold all.
+    """
+
+    def make(importer: Operands, operator: Operator) -> AnyOperation | None:
+        given = importer.image(operator.inputs[0])
         tensor, image = importer.result(operator)
-        stage = requantising(source, tensor, image, activation)
+        stage = requantising(given, tensor, image, activation)
+        if stage.keeps_bytes(given.zero_point):
+            importer.alias(operator)
+            return None
+        source = importer.source(operator)
         return Channelwise(operator.index, operator.name, image, source, UNIT, UNIT, None, 0, stage)
 
     return make

@@ -68,7 +68,7 @@ from darwinn_testbench.compiler.stages.softmax_pixels import (
     softmax_pixels_bytes,
     softmax_pixels_phases,
 )
-from darwinn_testbench.compiler.stages.storage import TILES, Storage
+from darwinn_testbench.compiler.stages.storage import TILES, Storage, common
 from darwinn_testbench.compiler.stages.unit_vector import unit_vector_bytes, unit_vector_phases
 
 
@@ -115,12 +115,12 @@ def spread_phases(number: int, index: int, placement: Placement, areas: Areas) -
 
 
 def _copy(number: int, storage: Storage, copy: Storage, areas: Areas) -> Phase:
-    """Send all parts of an image to all tiles."""
+    """Send what is read at once of all parts of an image to all tiles."""
     shares = []
     for tile in TILES:
-        if not storage.own_pixels(tile):
+        (top, end), (left, right) = map(common, storage.own(tile), copy.own(tile))
+        if top >= end or left >= right:
             continue
-        (top, end), (left, right) = storage.own(tile)
         words = (right - left) * storage.image.pitch // WORD_BYTES
         shares.append(
             Share(

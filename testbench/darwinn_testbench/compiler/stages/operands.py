@@ -78,8 +78,10 @@ class Operands:
         """Let the result of an operator be the image that is input ``place``.
 
         Raises:
-            StaysError: the result is other bytes.
+            StaysError: the result is other bytes, or they are constant.
         """
+        if self.tensor(operator, place).constant is not None:
+            raise StaysError("a constant operand")
         source = self.image(operator.inputs[place])
         target = self.network.tensors[operator.outputs[0]]
         result = image_of(target)
@@ -195,7 +197,6 @@ def image_of(tensor: NetworkTensor) -> Image:
         channels,
         tensor.scale[0],
         int(tensor.zero_point[0]) + (SIGN_OFFSET if signed else 0),
-        signed,
     )
 
 

@@ -31,7 +31,6 @@ class Image:
     channels: int
     scale: np.float32
     zero_point: int
-    signed: bool
 
     @property
     def pitch(self) -> int:
@@ -107,6 +106,12 @@ class OutputStage:
     zero_point: int
     table: FunctionTable | None = None
     wide: bool = False
+
+    def keeps_bytes(self, zero_point: int) -> bool:
+        """Whether bytes less ``zero_point`` come out as they went in."""
+        plain = self.zero_point == zero_point and self.table is None and not self.wide
+        everything = self.low <= -zero_point and self.high >= 255 - zero_point
+        return bool(plain and everything and (self.factors == 1).all() and not self.bias.any())
 
     @property
     def is_uniform(self) -> bool:
@@ -391,15 +396,16 @@ def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
 
 @dataclass(frozen=True)
 class Port:
-    """A tensor that enters or leaves the chip: its index, name and shape, and its image.
+    """A tensor that enters or leaves the chip, and its image; ``signed``: it is int8.
 
-    Several tensors of different shapes can be the same image.
+    Several tensors of different shapes and types can be the same image.
     """
 
     index: int
     name: str
     shape: tuple[int, ...]
     image: Image
+    signed: bool
 
 
 @dataclass(frozen=True, eq=False)

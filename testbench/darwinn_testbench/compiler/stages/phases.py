@@ -86,6 +86,8 @@ class Areas:
         """The most rows that a phase asked for at least."""
         self.residents: list[tuple[int, Piece]] = []
         """What stays where it is used: the row, and the piece."""
+        self.to_settle = 0
+        """Rows of a tile that would stay where they are used if all had room."""
         self._turn = 0
         self._resident_rows = 0
 
@@ -118,6 +120,7 @@ class Areas:
 
     def settle(self, rows: int) -> int | None:
         """First of ``rows`` rows, the same on all tiles, that stay; None if there is no room."""
+        self.to_settle += rows
         first = self.own[0] + self._resident_rows
         if first + rows > self.own[1]:
             return None

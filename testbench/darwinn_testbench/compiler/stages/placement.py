@@ -25,6 +25,7 @@ from darwinn_testbench.compiler.stages.bands import (
     local,
     needs_of,
 )
+from darwinn_testbench.compiler.stages.one_pixel import met_by_one
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
     Channelwise,
@@ -41,10 +42,12 @@ from darwinn_testbench.compiler.stages.operations import (
     sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import (
+    Interval,
     Storage,
     banded,
+    everywhere,
+    hull,
     length,
-    whole,
 )
 
 _ALIGNMENT = 8
@@ -64,7 +67,7 @@ class Placement:
 
     Attributes:
         parts: images that are spread over the tiles, by index.
-        copies: images that every tile has as a whole, by index.
+        copies: images of which every tile has all that is read at once, by index.
         flats: bytes of narrow memory in which inputs of several pixels arrive, by index.
         scratch: the same for what an operation needs for itself, by index of its result;
             ``scratch_sizes`` are its bytes.
@@ -296,13 +299,37 @@ def _unite(graph: IntegerGraph, spreads: dict[int, Axes]) -> None:
             changed = True
 
 
-def _copied(graph: IntegerGraph) -> set[int]:
-    """Images that every tile needs as a whole."""
+def _copied(graph: IntegerGraph) -> dict[int, _Box]:
+    """Rows and columns of images that every tile needs: all of vectors, else what is read of them
+    at once."""
     images = [each.image for each in graph.inputs] + [each.result for each in graph.operations]
-    copied = {each.index for each in images if each.is_vector}
+    boxes = defaultdict(list, {each.index: [_all_of(each)] for each in images if each.is_vector})
     for operation in graph.operations:
-        copied |= {each.index for each in whole_sources(operation)}
-    return copied
+        for source in whole_sources(operation):
+            boxes[source.index].append(_read_at_once(operation, source))
+    return {
+        index: (hull(*(rows for rows, _ in each)), hull(*(columns for _, columns in each)))
+        for index, each in boxes.items()
+    }
+
+
+_Box = tuple[Interval, Interval]
+"""Rows and columns of an image."""
+
+
+def _all_of(image: Image) -> _Box:
+    return (0, image.height), (0, image.width)
+
+
+def _read_at_once(operation: AnyOperation, source: Image) -> _Box:
+    """What an operator reads of a source that all tiles need: of a window what is in the image."""
+    if not isinstance(operation, Convolution | Channelwise):
+        return _all_of(source)
+    if max(operation.rows.dilation, operation.columns.dilation) > 1:
+        return _all_of(source)
+    (top, rows), (left, columns) = met_by_one(operation)
+    box = (top, top + rows.stop - rows.start), (left, left + columns.stop - columns.start)
+    return box if all(map(length, box)) else _all_of(source)
 
 
 def _to_blame(graph: IntegerGraph, found: _NoPlaceError) -> int:
@@ -471,10 +498,10 @@ def _ask(graph: IntegerGraph, scratch: Mapping[int, int], chains: Sequence[Chain
     copies = {
         k: Storage(
             images[k],
-            whole(images[k].height, chip.GRID_ROWS),
-            whole(images[k].width, chip.GRID_COLUMNS),
+            everywhere(images[k].height, rows, chip.GRID_ROWS),
+            everywhere(images[k].width, columns, chip.GRID_COLUMNS),
         )
-        for k in _copied(graph)
+        for k, (rows, columns) in _copied(graph).items()
     }
     bands = _in_bands(graph, chains, parts)
     requests = _Requests()

@@ -142,7 +142,7 @@ def _reduction(operation: Channelwise, placement: Placement, areas: Areas) -> It
 
     def start(first: int) -> int:
         (top, _), (left, _) = met_by_one(operation)
-        return source.base + top * source.row_pitch + left * pitch + first * GROUP
+        return source.address(0, top, left) + first * GROUP
 
     yield from _reduced(operation, placement, areas, start, (pitch, source.row_pitch))
 

@@ -109,9 +109,9 @@ def banded(size: int, places: int) -> Spread:
     return Spread(size, own, own)
 
 
-def whole(size: int, places: int) -> Spread:
-    """An axis that every place has as a whole."""
-    own = ((0, size),) * places
+def everywhere(size: int, interval: Interval, places: int) -> Spread:
+    """An axis of which every place has the same interval."""
+    own = (interval,) * places
     return Spread(size, own, own)
 
 
