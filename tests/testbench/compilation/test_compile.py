@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import flatbuffers
+import numpy as np
 import pytest
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import ExecutableType, load
@@ -15,6 +16,7 @@ from darwinn_formats.errors import ExecutionError
 from darwinn_formats.files import Content
 from darwinn_formats.flatbuffer import OpaqueTable, write
 from darwinn_formats.tflite import BuiltinOperator, Padding
+from darwinn_formats.tflite import options as o
 from darwinn_reference.errors import Unsupported
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.cli import edgetpu_compiler
@@ -194,6 +196,42 @@ def test_bytes_of_another_type_are_the_same_bytes() -> None:
     assert [each.name for each in piece.graph.operations] == ["CONV_2D"]
     assert [port.signed for port in piece.graph.outputs] == [True, False]
     assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
+@pytest.mark.parametrize(
+    ("amounts", "others", "operations"),
+    [
+        (((0, 1), (0, 1)), "", ["CONV_2D", "DEPTHWISE_CONV_2D"]),
+        (((4, 0), (1, 9)), "", ["CONV_2D", "DEPTHWISE_CONV_2D"]),
+        (((0, 1), (0, 1)), "LOGISTIC", ["PAD", "CONV_2D", "DEPTHWISE_CONV_2D", "LOGISTIC"]),
+        (((0, 1), (0, 1)), "output", ["PAD", "CONV_2D", "DEPTHWISE_CONV_2D"]),
+        (((0, 1), (0, 1)), "on the CPU", ["PAD", "CONV_2D", "DEPTHWISE_CONV_2D"]),
+    ],
+)
+def test_zero_points_around_an_image_are_made_for_those_who_need_them(
+    amounts: tuple[tuple[int, int], ...], others: str, operations: list[str]
+) -> None:
+    """Windows find them beyond the image."""
+    network = RandomNetwork(3, (1, 9, 11, 4), signed=True)
+    source = network.values[0]
+    sides = tuple(n + sum(each) for n, each in zip(source.sides, amounts, strict=True))
+    sizes = network._constant(np.array([(0, 0), *amounts, (0, 0)], np.int32))
+    padded = network._value((1, *sides, 4), source.scale, source.zero_point)
+    network._operate(BuiltinOperator.PAD, (source.index, sizes), padded, o.PadOptions())
+    network.window(padded, 8, 3, (2, 2))
+    network.depthwise(padded)
+    if others == "LOGISTIC":
+        network.function(padded)
+    elif others == "output":
+        network.show(padded)
+    elif others:
+        result = network._value(padded.shape, padded.scale, padded.zero_point)
+        network._operate(BuiltinOperator.HARD_SWISH, (padded.index,), result, o.HardSwishOptions())
+    compilation = compiled(network.finish())
+    assert compilation.built is not None
+    (piece,) = compilation.built.pieces
+    assert [each.name for each in piece.graph.operations] == operations
+    assert compilation.report.verdict is Verdict.PROVED, compilation.report.headline
 
 
 def test_parts_that_meet_in_a_word_are_proved() -> None:

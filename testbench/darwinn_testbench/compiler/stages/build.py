@@ -358,9 +358,9 @@ _VIEW = "another shape of bytes that nothing on the chip needs"
 
 
 def _walk(
-    source: Network, stays: Mapping[int, str]
+    source: Network, stays: Mapping[int, str], apart: frozenset[int] = frozenset()
 ) -> tuple[tuple[Fate, ...], Importer, list[AnyOperation]]:
-    importer = Importer(source)
+    importer = Importer(source, apart)
     fates: list[Fate] = []
     operations: list[AnyOperation] = []
     made: set[int] = set()
@@ -388,6 +388,9 @@ def _walk(
         fates.append(Fate(number, name))
         made.update(operator.outputs)
         operations += taken
+    left = importer.framed.keys() & _outputs(source, set(_on_chip(fates)))
+    if left:
+        return _walk(source, stays, apart | left)
     return tuple(fates), importer, operations
 
 

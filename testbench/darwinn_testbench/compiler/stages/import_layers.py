@@ -83,14 +83,14 @@ def _layer_stage(
 
 def conv_2d(importer: Operands, operator: Operator) -> AnyOperation:
     """CONV_2D."""
-    source = importer.source(operator)
+    framed = importer.window_source(operator)
+    source = framed.image
     weights, zero_point = _weights(importer, operator, 0)
     channels, height, width, depth = weights.shape
     if depth != source.channels:
         raise StaysError("groups of channels")
-    rows, columns = window_axes(operator.options, (source.height, source.width), (height, width))
     image, stage = importer.result(operator)[1], _layer_stage(importer, operator, source, channels)
-    reaches = reach_of(rows), reach_of(columns)
+    reaches = framed.reaches(window_axes(operator.options, framed.sides, (height, width)))
     if image.is_vector and source.pixels * source.pitch > _MOST_WHOLE:
         source, reaches = _thinned(importer, operator, source, reaches)
     return Convolution(
@@ -132,19 +132,18 @@ def _thinned(
 
 def depthwise_conv_2d(importer: Operands, operator: Operator) -> AnyOperation:
     """DEPTHWISE_CONV_2D, with several results of a channel as a convolution."""
-    source = importer.source(operator)
+    framed = importer.window_source(operator)
+    source = framed.image
     weights, zero_point = _weights(importer, operator, 3)
     _, height, width, channels = weights.shape
     if channels % source.channels:
         raise StaysError("output channels are no multiple of input channels")
-    rows, columns = window_axes(operator.options, (source.height, source.width), (height, width))
     common = (
         operator.index,
         operator.name,
         importer.result(operator)[1],
         source,
-        reach_of(rows),
-        reach_of(columns),
+        *framed.reaches(window_axes(operator.options, framed.sides, (height, width))),
     )
     stage = _layer_stage(importer, operator, source, channels)
     multiplier = channels // source.channels

@@ -232,8 +232,11 @@ def _concatenated(
     return Joined(*common)
 
 
-def pad(importer: Operands, operator: Operator) -> AnyOperation:
-    """Zero points around an image: a copy of each pixel, where the source has one."""
+def pad(importer: Operands, operator: Operator) -> AnyOperation | None:
+    """Zero points around an image: a copy of each pixel, where the source has one.
+
+    None if all that reads them finds them anyway.
+    """
     source = importer.source(operator)
     _, image = importer.result(operator)
     amounts = importer.tensor(operator, 1).constant
@@ -252,6 +255,8 @@ def pad(importer: Operands, operator: Operator) -> AnyOperation:
     stage = stage_of(importer.result(operator)[0], image, np.float32(1))
     number, name = operator.index, operator.name
     if not sides[3].any():
+        if importer.frame(operator, source, (rows.before, columns.before)):
+            return None
         return Channelwise(number, name, image, source, rows, columns, None, 0, stage)
     if sides[1:3].any():
         pixels = importer.between(source, (image.height, image.width, source.channels))

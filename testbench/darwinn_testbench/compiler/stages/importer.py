@@ -79,7 +79,7 @@ class Importer(Operands):
             self._reshaped = reshaped
             raise StaysError(str(reason)) from None
         if made is None:
-            return []
+            return self._ahead
         self.takes(operator)
         return [*self._ahead, *(made if isinstance(made, list) else [made])]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from darwinn_reference.tflite.factors import (
@@ -40,6 +40,10 @@ COLUMNS = -2
 BYTE_SPAN = 255
 
 
+_WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+"""Operators that find zero points beyond their sources."""
+
+
 Made = AnyOperation | list[AnyOperation] | None
 """What an operator becomes."""
 
@@ -48,15 +52,41 @@ class StaysError(Exception):
     """Why an operator stays on the CPU, in a few words."""
 
 
+@dataclass(frozen=True)
+class Framed:
+    """An image with zero points around it.
+
+    ``sides`` are rows and columns with them; ``before`` are those of them above and on the left.
+    """
+
+    image: Image
+    sides: tuple[int, int]
+    before: tuple[int, int]
+
+    def reaches(self, axes: tuple[Axis, Axis]) -> tuple[Reach, Reach]:
+        """Windows along both axes, which begin to count at the image's own first pixel."""
+        rows, columns = map(reach_of, axes)
+        above, left = self.before
+        return (
+            replace(rows, before=rows.before + above),
+            replace(columns, before=columns.before + left),
+        )
+
+
 class Operands:
     """The images that operators of a network read and make.
 
     An operator that only gives its bytes another shape makes none: its result is the same image.
     Where another operator needs the pixels of the new shape, an operation of that one makes them.
+    Zero points around an image are none either, if nothing but windows reads them: windows find
+    zero points beyond an image anyway. ``apart`` are tensors of which they are to be made.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, apart: frozenset[int] = frozenset()) -> None:
         self.network = network
+        self.framed: dict[int, Framed] = {}
+        """Images with zero points around them that nothing makes, by the index of their tensor."""
+        self._apart = apart
         self._images: dict[int, Image] = {}
         self._reshaped: dict[int, Image] = {}
         self._ahead: list[AnyOperation] = []
@@ -129,6 +159,37 @@ class Operands:
             self._reshaped[tensor.index] = made
             self._ahead.append(Reshaped(operator.index, operator.name, made, image))
         return self._reshaped[tensor.index]
+
+    def window_source(self, operator: Operator) -> Framed:
+        """What an operator with a window reads."""
+        found = self.framed.get(operator.inputs[0])
+        if found is not None:
+            return found
+        image = self.source(operator)
+        return Framed(image, (image.height, image.width), (0, 0))
+
+    def frame(self, operator: Operator, source: Image, before: tuple[int, int]) -> bool:
+        """Let windows that read the result of an operator read ``source`` beyond its borders.
+
+        False if something else reads it, or takes other bytes there.
+        """
+        result = self.result(operator)[1]
+        readers = self._readers(result.index)
+        others = {each.name for each in self._readers(operator.inputs[0])}
+        if (
+            result.index in self._apart
+            or not readers
+            or any(each.name not in _WINDOWS or each.inputs[0] != result.index for each in readers)
+            or result.index in self.network.outputs
+            or "MAX_POOL_2D" in others
+        ):
+            return False
+        self.framed[result.index] = Framed(source, (result.height, result.width), before)
+        self.takes(operator)
+        return True
+
+    def _readers(self, index: int) -> list[Operator]:
+        return [each for each in self.network.operators if index in each.inputs]
 
     def between(self, like: Image, sides: tuple[int, int, int]) -> Image:
         """An image that no tensor is, with the quantisation of another one."""
