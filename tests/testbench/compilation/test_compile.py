@@ -175,6 +175,20 @@ def test_only_what_a_single_result_meets_goes_to_all_tiles(
     assert result.report.verdict is Verdict.PROVED, result.report.headline
 
 
+@pytest.mark.parametrize(
+    "kind", [BuiltinOperator.MUL, BuiltinOperator.ADD, BuiltinOperator.MAXIMUM]
+)
+def test_a_shape_with_another_rank_is_no_repetition(kind: BuiltinOperator) -> None:
+    """The same pixels: a RESHAPE gives them a leading dimension."""
+    network = RandomNetwork(3, (6, 8), signed=True)
+    source = network.reshaped(network.leaky(network.values[0]), (1, 6, 8))
+    shape = () if kind is BuiltinOperator.MAXIMUM else (1, 1, 8)
+    constant = network._constant(np.full(shape, 5, np.int8), [0.02])
+    result = network._value((1, 6, 8), source.scale, source.zero_point)
+    network._operate(kind, (source.index, constant), result)
+    assert all_on_chip(compiled(network.finish(), check=False))
+
+
 def test_bytes_of_another_type_are_the_same_bytes() -> None:
     """QUANTIZE between uint8 and int8 is no operation, and what comes out has its own type."""
     network = RandomNetwork(3, (1, 5, 6, 4), signed=False)

@@ -184,7 +184,7 @@ def _by_channel(
     """A layer of weights 1, with a factor and a bias for each channel."""
     tensor, image = importer.result(operator)
     source = importer.source(operator, place)
-    if source.shape[-3:] != image.shape[-3:]:
+    if source.sides != image.sides:
         raise StaysError("an operand that is repeated")
     stage = stage_of(tensor, image, factors, bias, activation_of(operator))
     zero = 0
@@ -347,7 +347,7 @@ def softmax(importer: Operands, operator: Operator) -> AnyOperation:
     """SOFTMAX of a vector, or of each pixel."""
     source = importer.source(operator)
     _, image = importer.result(operator)
-    if not source.is_vector and source.shape[-3:] != image.shape[-3:]:
+    if not source.is_vector and source.sides != image.sides:
         raise StaysError("a result of another shape")
     if source.channels == 1:
         raise StaysError("a softmax of one element")

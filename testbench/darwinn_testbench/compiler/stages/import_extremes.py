@@ -113,7 +113,7 @@ def _bounded(importer: Operands, operator: Operator, place: int, *, greatest: bo
     """One number is a bound of the other operand."""
     source = importer.source(operator, 1 - place)
     tensor, image = importer.result(operator)
-    if source.shape[-3:] != image.shape[-3:]:
+    if source.sides != image.sides:
         raise StaysError("an operand that is repeated")
     stage = requantising(source, tensor, image, "NONE")
     bound = np.float32(_level(importer.tensor(operator, place), tensor))

@@ -12,7 +12,6 @@ from darwinn_reference.tflite.graph import ABSENT, Operator
 from darwinn_reference.tflite.layers import Axis, window_axes
 from darwinn_reference.tflite.output_stage import clip_bounds
 from darwinn_sim import chip
-from darwinn_sim.chip import WORD_BYTES
 from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.parameters import SIGN_OFFSET
@@ -36,6 +35,7 @@ from darwinn_testbench.compiler.stages.operations import (
     MatrixProduct,
     OutputStage,
     Reach,
+    Slice,
     Spacing,
     TransposedConvolution,
 )
@@ -220,8 +220,8 @@ def _matrix_product(importer: Operands, operator: Operator) -> AnyOperation:
     """A dense layer of which the weights are computed, too."""
     left, right = (importer.source(operator, place) for place in (0, 1))
     image = importer.result(operator)[1]
-    if left.channels != right.channels or left.channels % WORD_BYTES:
-        raise StaysError("vectors of a length that is no multiple of four")
+    if left.channels != right.channels:
+        raise StaysError("vectors of two lengths")
     if left.is_vector or right.is_vector:
         raise StaysError("a single vector times what is computed")
     sides = left.height, left.width, right.pixels
@@ -230,7 +230,16 @@ def _matrix_product(importer: Operands, operator: Operator) -> AnyOperation:
     if (image.height, image.width, image.channels) != sides:
         image = importer.seen_as(image.index, sides)
     stage = _layer_stage(importer, operator, left, right.pixels)
-    return MatrixProduct(operator.index, operator.name, image, (left, right), stage)
+    sources = _in_words(importer, operator, left), _in_words(importer, operator, right)
+    return MatrixProduct(operator.index, operator.name, image, sources, stage)
+
+
+def _in_words(importer: Operands, operator: Operator, source: Image) -> Image:
+    """An image with zero points behind its channels, up to a whole word."""
+    if source.channels == source.pitch:
+        return source
+    image = importer.between(source, (source.height, source.width, source.pitch))
+    return importer.first(Slice(operator.index, operator.name, image, source, 0, unchanged(source)))
 
 
 def _several_vectors(

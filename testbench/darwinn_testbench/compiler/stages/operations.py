@@ -38,6 +38,11 @@ class Image:
         return round_up(self.channels, WORD_BYTES)
 
     @property
+    def sides(self) -> tuple[int, int, int]:
+        """Height, width and channels."""
+        return self.height, self.width, self.channels
+
+    @property
     def pixels(self) -> int:
         """Number of pixels."""
         return self.height * self.width
