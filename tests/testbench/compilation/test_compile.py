@@ -216,7 +216,8 @@ def test_bytes_of_another_type_are_the_same_bytes() -> None:
     ("amounts", "others", "operations"),
     [
         (((0, 1), (0, 1)), "", ["CONV_2D", "DEPTHWISE_CONV_2D"]),
-        (((4, 0), (1, 9)), "", ["CONV_2D", "DEPTHWISE_CONV_2D"]),
+        (((2, 0), (1, 2)), "", ["CONV_2D", "DEPTHWISE_CONV_2D"]),
+        (((4, 0), (1, 9)), "", ["PAD", "CONV_2D", "DEPTHWISE_CONV_2D"]),
         (((0, 1), (0, 1)), "LOGISTIC", ["PAD", "CONV_2D", "DEPTHWISE_CONV_2D", "LOGISTIC"]),
         (((0, 1), (0, 1)), "output", ["PAD", "CONV_2D", "DEPTHWISE_CONV_2D"]),
         (((0, 1), (0, 1)), "on the CPU", ["PAD", "CONV_2D", "DEPTHWISE_CONV_2D"]),
@@ -233,6 +234,7 @@ def test_zero_points_around_an_image_are_made_for_those_who_need_them(
     padded = network._value((1, *sides, 4), source.scale, source.zero_point)
     network._operate(BuiltinOperator.PAD, (source.index, sizes), padded, o.PadOptions())
     network.window(padded, 8, 3, (2, 2))
+    network.draw_again((1, 2))
     network.depthwise(padded)
     if others == "LOGISTIC":
         network.function(padded)

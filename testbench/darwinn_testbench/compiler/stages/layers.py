@@ -342,7 +342,13 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
     result = placement.copies[operation.result.index]
     weights = _padded_inputs(operation.weights, operation.weight_zero_point, source)
     (top, own_rows), (left, own_columns) = met_by_one(operation)
-    weights = weights[:, own_rows][:, :, own_columns]
+    met = weights[:, own_rows][:, :, own_columns]
+    if met.size:
+        weights = met
+    else:
+        # It meets zero points alone: nothing but the bias.
+        top = left = 0
+        weights = np.full_like(weights[:, :1, :1], operation.weight_zero_point)
     outputs, height, width, depth = weights.shape
     taps = height * width * depth // GROUP
     blocks = lane_rows(

@@ -9,7 +9,7 @@ from darwinn_reference.tflite.factors import (
     conversion_factor,
 )
 from darwinn_reference.tflite.graph import Network, NetworkTensor, Operator
-from darwinn_reference.tflite.layers import Axis
+from darwinn_reference.tflite.layers import Axis, window_axes
 from darwinn_reference.tflite.output_stage import clip_bounds
 from numpy.typing import NDArray
 
@@ -174,19 +174,36 @@ class Operands:
         False if something else reads it, or takes other bytes there.
         """
         result = self.result(operator)[1]
-        readers = self._readers(result.index)
+        framed = Framed(source, (result.height, result.width), before)
         others = {each.name for each in self._readers(operator.inputs[0])}
         if (
             result.index in self._apart
-            or not readers
-            or any(each.name not in _WINDOWS or each.inputs[0] != result.index for each in readers)
             or result.index in self.network.outputs
             or "MAX_POOL_2D" in others
+            or not all(
+                self._meets(each, result.index, framed) for each in self._readers(result.index)
+            )
         ):
             return False
-        self.framed[result.index] = Framed(source, (result.height, result.width), before)
+        self.framed[result.index] = framed
         self.takes(operator)
         return True
+
+    def _meets(self, reader: Operator, index: int, framed: Framed) -> bool:
+        """Whether an operator reads a tensor in windows that all have a pixel of the image, or in
+        a single one."""
+        if reader.name not in _WINDOWS or reader.inputs[0] != index:
+            return False
+        _, height, width, _ = self.tensor(reader, 1).shape
+        axes = window_axes(reader.options, framed.sides, (height, width))
+        if reader.name == "CONV_2D" and all(axis.outputs == 1 for axis in axes):
+            return True
+        return all(
+            reach.first(0) + reach.span > 0 and reach.first(axis.outputs - 1) < size
+            for reach, axis, size in zip(
+                framed.reaches(axes), axes, (framed.image.height, framed.image.width), strict=True
+            )
+        )
 
     def _readers(self, index: int) -> list[Operator]:
         return [each for each in self.network.operators if index in each.inputs]

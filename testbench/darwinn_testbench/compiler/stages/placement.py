@@ -329,7 +329,7 @@ def _read_at_once(operation: AnyOperation, source: Image) -> _Box:
         return _all_of(source)
     (top, rows), (left, columns) = met_by_one(operation)
     box = (top, top + rows.stop - rows.start), (left, left + columns.stop - columns.start)
-    return box if all(map(length, box)) else _all_of(source)
+    return box if all(map(length, box)) else ((0, 1), (0, 1))
 
 
 def _to_blame(graph: IntegerGraph, found: _NoPlaceError) -> int:
