@@ -322,9 +322,19 @@ def test_parameters_of_few_tiles_stay_where_they_are_used() -> None:
     assert piece.resident == {0: 256 * 256 + 4 * 2 * 256}
 
 
+def test_a_layer_that_fills_most_of_some_tiles_stays_there() -> None:
+    """Its parameters leave little room on all tiles, and were streamed to keep more."""
+    network = RandomNetwork(7, (1, 6300), signed=True)
+    network.dense(network.dense(network.values[0], [512]), [10])
+    result = compiled(network.finish(), check=False)
+    assert result.report.figures["streamed_bytes"] == 0
+    assert result.built is not None
+    assert result.built.pieces[0].resident[0] > 512 * 6300
+
+
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_parameters_without_room_are_streamed(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas: rows)
+    monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas, most: rows)
     result = compiled(random_network(7, 4, ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"]))
     assert result.report.verdict is Verdict.PROVED, result.report.headline
     assert result.report.figures["streamed_bytes"] > 0

@@ -81,7 +81,7 @@ def test_inputs_come_band_by_band(
     """Parameters come between bands where the chip keeps none."""
     monkeypatch.setattr(fitting, "_LIMITS", (limit,))
     if not kept:
-        monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas: 0)
+        monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas, most: 0)
     network = RandomNetwork(5, (1, 44, 44, 3), signed=False)
     network.layer(network.window(network.values[0], 16, 5, (2, 2)), 8, 1)
     result = compiled(network)

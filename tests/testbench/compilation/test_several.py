@@ -139,7 +139,7 @@ def test_models_compiled_together_have_one_token_and_rows_of_their_own() -> None
 
 
 def test_later_models_stream_what_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas: 3)
+    monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas, most: 3)
     monkeypatch.setattr(planning, "_allotted", lambda wanted, most: [3, *(0 for _ in wanted[1:])])
     models = [random_network(7, 3, ["CONV_2D"]), random_network(8, 3, ["CONV_2D"])]
     first, second = compiled(models)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.parameters import Block
-from darwinn_testbench.compiler.program import PACKED_ROW
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece, Segment
 from darwinn_testbench.compiler.stages.rows import Rows
 
@@ -46,16 +45,18 @@ class Cache:
         return sum(block.rows.size for block in self.blocks)
 
 
-def rows_to_keep(phases: Sequence[Phase], areas: Areas) -> int:
-    """Rows of each tile that all parameters would take.
+def rows_to_keep(phases: Sequence[Phase], areas: Areas, most: int) -> int:
+    """Rows of each tile that all parameters would take, of ``most`` that there are.
 
     Those that are to stay where they are used have the same rows on all tiles, of which some may
-    hold less. For this they get no more than half of all rows: the others are for what comes and
-    goes.
+    hold less: layer after layer that has room.
     """
     broadcast = sum(len(piece.rows) for piece in _pieces(phases).values())
     resident = sum(len(piece.rows) for _, piece in areas.residents)
-    return max(-(-(broadcast + resident) // chip.TILES), min(areas.to_settle, PACKED_ROW // 2))
+    side_by_side = 0
+    for rows in areas.to_settle:
+        side_by_side += rows if side_by_side + rows <= most else 0
+    return max(-(-(broadcast + resident) // chip.TILES), side_by_side)
 
 
 def cache(phases: Sequence[Phase], areas: Areas) -> Cache:

@@ -7,7 +7,7 @@ tiles then tell each other what they have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -57,27 +57,28 @@ def _image_convolution(
         return
     pixel = [(depth // GROUP, GROUP)]
     parts = parts_of(operation.rows, operation.columns, source, result, pixel)
-    yield from _by_blocks(operation, "convolution", blocks, (outputs, taps), parts, areas)
+    least = min(each, _least_in_parts(_most_pixels(parts)))
+    yield from _by_blocks(operation, "convolution", blocks, (outputs, taps, least), parts, areas)
 
 
 def _by_blocks(
     operation: Convolution | TransposedConvolution,
     name: str,
     blocks: Sequence[Rows],
-    sizes: tuple[int, int],
+    sizes: tuple[int, int, int],
     parts: dict[int, Part],
     areas: Areas,
 ) -> Iterator[Phase]:
     """As many blocks of 64 channels at a time as have room; ``parts`` are those of the first.
 
-    ``sizes``: outputs, and words of a window.
+    ``sizes``: outputs, words of a window, and rows with which it could do in another way.
     """
-    outputs, taps = sizes
+    outputs, taps, least = sizes
     each = len(blocks[0])
     at_once = max(1, areas.half_rows // each)
     for first in range(0, len(blocks), at_once):
         chunk = blocks[first : first + at_once]
-        row, alone = areas.take(len(chunk) * each, each)
+        row, alone = areas.take(len(chunk) * each, least)
         lanes = [_lanes(outputs, first + k) for k in range(len(chunk))]
         sums = replace(
             _sums(operation, operation.stage, taps, row, each),
@@ -146,8 +147,17 @@ def _read_of(box: _Box, pitch: int, row_pitch: int) -> tuple[int, list[tuple[int
     ]
 
 
-_LEAST_ROWS = 256
+_LEAST_ROWS = 128
 """Rows of an area beside sums that are put aside, at least."""
+
+
+def _least_in_parts(pixels: int) -> int:
+    """Rows of both areas, at least, with sums of so many pixels put aside."""
+    return 2 * (2 * pixels + _LEAST_ROWS)
+
+
+def _most_pixels(parts: Mapping[int, Part]) -> int:
+    return max(part.rows * part.columns for part in parts.values())
 
 
 def _steps(
@@ -169,7 +179,7 @@ def _steps(
         stage = operation.stage if number == len(boxes) - 1 else AS_IS
         lanes = chosen.reshape(len(weights), taps, GROUP)
         blocks = lane_rows(lanes, operation.weight_zero_point, stage)
-        row, _ = areas.take(len(blocks[0]), 2 * (2 * pixels + _LEAST_ROWS))
+        row, _ = areas.take(len(blocks[0]), _least_in_parts(pixels))
         found.append((box, blocks, stage, taps, row))
     aside = found[-1][-1] + areas.half_rows - 2 * pixels
     for number, (box, blocks, stage, taps, row) in enumerate(found):
@@ -195,7 +205,7 @@ def _convolution_in_parts(
     row_pitch = operation.rows.dilation * source.row_pitch
     for first in range(0, len(weights), chip.LANES):
         parts = parts_of(operation.rows, operation.columns, source, result, [], channel=first)
-        pixels = max(part.rows * part.columns for part in parts.values())
+        pixels = _most_pixels(parts)
         lanes = _lanes(len(weights), first // chip.LANES)
         chosen = weights[first : first + chip.LANES]
         own = replace(operation, stage=_of_some(operation.stage, first, chip.LANES))
@@ -318,7 +328,7 @@ def _results_at(
             (across.stride * result.image.pitch, down.stride * result.row_pitch),
         )
     yield from _by_blocks(
-        operation, "transposed convolution", blocks, (outputs, taps), parts, areas
+        operation, "transposed convolution", blocks, (outputs, taps, len(blocks[0])), parts, areas
     )
 
 
@@ -355,13 +365,17 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
         weights.reshape(outputs, taps, GROUP), operation.weight_zero_point, operation.stage
     )
     each = len(blocks[0])
-    if each > areas.rows:
+    together = each * -(-len(blocks) // chip.TILES)
+    if each > areas.rows and not areas.has_room(together):
+        areas.to_settle.append(together)
         yield from _dense_in_parts(operation, weights, (top, left), (source, result), areas)
         return
     for first in range(0, len(blocks), chip.TILES):
         chunk = blocks[first : first + chip.TILES]
         settled = areas.settle(each)
-        row, alone = areas.take(each) if settled is None else (settled, False)
+        row, alone = (
+            areas.take(each, min(each, _LEAST_ROWS)) if settled is None else (settled, False)
+        )
         by_lanes: dict[int, dict[int, Part]] = {}
         for tile in range(len(chunk)):
             part = Part(

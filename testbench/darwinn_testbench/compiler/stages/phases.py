@@ -86,8 +86,8 @@ class Areas:
         """The most rows that a phase asked for at least."""
         self.residents: list[tuple[int, Piece]] = []
         """What stays where it is used: the row, and the piece."""
-        self.to_settle = 0
-        """Rows of a tile that would stay where they are used if all had room."""
+        self.to_settle: list[int] = []
+        """Rows of a tile that were asked for to stay where they are used, by layer."""
         self._turn = 0
         self._resident_rows = 0
 
@@ -120,12 +120,15 @@ class Areas:
 
     def settle(self, rows: int) -> int | None:
         """First of ``rows`` rows, the same on all tiles, that stay; None if there is no room."""
-        self.to_settle += rows
-        first = self.own[0] + self._resident_rows
-        if first + rows > self.own[1]:
+        self.to_settle.append(rows)
+        if not self.has_room(rows):
             return None
         self._resident_rows += rows
-        return first
+        return self.own[0] + self._resident_rows - rows
+
+    def has_room(self, rows: int) -> bool:
+        """Whether so many rows may stay where they are used."""
+        return self.own[0] + self._resident_rows + rows <= self.own[1]
 
     def reside(self, pieces: Sequence[Piece]) -> None:
         """Note pieces that stay where they are used."""

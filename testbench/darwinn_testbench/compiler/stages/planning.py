@@ -43,8 +43,9 @@ class StaysHere(Portable):
         self.number, self.reason = number, reason
 
 
-LEAST_WORKING_ROWS = 600
-"""Rows of wide memory that are left for parameters that come and go."""
+LEAST_WORKING_ROWS = 256
+"""Rows of wide memory that are left for parameters that come and go, at least. With fewer, more
+layers wait for theirs; but those that the host sends take some twenty times as long."""
 
 
 def planned_together(graphs: Sequence[IntegerGraph]) -> list[Planned]:
@@ -52,9 +53,9 @@ def planned_together(graphs: Sequence[IntegerGraph]) -> list[Planned]:
     planned = [plan(graph, Areas()) for graph in graphs]
     kept = [0] * len(graphs)
     for _ in range(_TRIES):
-        wanted = [rows_to_keep(each.phases, each.areas) for each in planned]
         least = max((each.areas.least for each in planned), default=0)
         most = max(PACKED_ROW - max(LEAST_WORKING_ROWS, least), 0)
+        wanted = [rows_to_keep(each.phases, each.areas, most) for each in planned]
         if all(w <= k for w, k in zip(wanted, kept, strict=True)) or sum(kept) == most:
             break
         kept = _allotted(wanted, most)
