@@ -108,6 +108,12 @@ class Sums:
         return not self.stage.is_uniform
 
 
+def cycles_of(sums: Sums, parts: Mapping[int, Part]) -> int:
+    """Cycles of the busiest tile, about."""
+    pixels = max((part.rows * part.columns for part in parts.values()), default=0)
+    return pixels * sums.taps * sums.blocks
+
+
 def compute(program: Assembler, sums: Sums, parts: Mapping[int, Part]) -> None:
     """Write a computation on the tiles that have a part in it."""
     if not parts:

@@ -16,7 +16,7 @@ from darwinn_sim.chip import WORD_BYTES
 from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.program import ALL_TILES
-from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Aside, Part, Sums
+from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Aside, Part, Sums, cycles_of
 from darwinn_testbench.compiler.stages.one_pixel import met_by_one, tell
 from darwinn_testbench.compiler.stages.operations import (
     Convolution,
@@ -96,6 +96,7 @@ def _by_blocks(
             emitting(sums, moved),
             [Piece(ALL_TILES, row + k * each, block) for k, block in enumerate(chunk)],
             alone=alone,
+            cycles=cycles_of(sums, moved),
         )
 
 

@@ -55,6 +55,7 @@ class Phase:
         receives: it takes what the host sends of an input.
         early: it needs nothing but its parameters, and no link of the mesh.
         on_mesh: it uses links of the mesh alone.
+        cycles: how long it takes, about; 0 if that is not known.
     """
 
     operation: int
@@ -66,6 +67,7 @@ class Phase:
     receives: bool = False
     early: bool = False
     on_mesh: bool = False
+    cycles: int = 0
 
 
 class Areas:

@@ -13,7 +13,7 @@ from darwinn_sim.isa.codes import TileFlag
 
 from darwinn_testbench.compiler.assembler import Assembler, Watcher, signal, wait, walk
 from darwinn_testbench.compiler.program import ALL_TILES
-from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums
+from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums, cycles_of
 from darwinn_testbench.compiler.stages.one_pixel import met_by_one, tell
 from darwinn_testbench.compiler.stages.operations import (
     BorderAverage,
@@ -236,9 +236,17 @@ def shared_bytes(operation: Channelwise) -> int:
 
 
 def _groups_at_once(taps: int, areas: Areas) -> int:
-    each, packed_in = taps + HEAD_ROWS, chip.ROW_WORDS // GROUP
     # The packed rows are beside those that they become.
-    return (areas.half_rows - 1) * packed_in // (each * (packed_in + 1))
+    return areas.half_rows // (_SMALL_ROWS + 1) * _SMALL_ROWS // (taps + HEAD_ROWS)
+
+
+_SMALL_ROWS = chip.ROW_WORDS // GROUP
+"""Rows of four words in a full row."""
+
+
+def _rows_of(small_rows: int) -> int:
+    """Rows that packed ones take, with those that they become."""
+    return -(-small_rows // _SMALL_ROWS) * (1 + _SMALL_ROWS)
 
 
 def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> Iterator[Phase]:
@@ -263,14 +271,15 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
     for first in range(0, len(blocks), at_once):
         chunk = blocks[first : first + at_once]
         rows = packed(chunk)
-        row, alone = areas.take(len(rows) + len(chunk) * each, each + 1)
+        row, alone = areas.take(_rows_of(len(rows) * _SMALL_ROWS), 2 * _rows_of(each))
         yield Phase(
             operation.number,
             "unpacking",
-            _unpacking(row, len(rows), scratch, row + len(rows), len(chunk) * each),
+            _unpacking(row, len(rows), scratch, row + len(rows)),
             [Piece(ALL_TILES, row, rows)],
             alone=alone,
             early=True,
+            cycles=len(rows) * chip.ROW_WORDS,
         )
         sums = Sums(
             _each_channel(operation.stage, channels),
@@ -294,7 +303,9 @@ def _depthwise(operation: Channelwise, placement: Placement, areas: Areas) -> It
             channel=channel,
             source_channel=channel,
         )
-        yield Phase(operation.number, "depthwise", emitting(sums, parts))
+        yield Phase(
+            operation.number, "depthwise", emitting(sums, parts), cycles=cycles_of(sums, parts)
+        )
 
 
 def _each_channel(stage: OutputStage, channels: int) -> OutputStage:
@@ -304,9 +315,7 @@ def _each_channel(stage: OutputStage, channels: int) -> OutputStage:
     return OutputStage(factors, bias, stage.low, stage.high, stage.zero_point)
 
 
-def _unpacking(
-    row: int, rows: int, scratch: int, target: int, small_rows: int
-) -> Callable[[Assembler], None]:
+def _unpacking(row: int, rows: int, scratch: int, target: int) -> Callable[[Assembler], None]:
     """Spread full rows over narrow memory, and gather rows of four words from there."""
 
     def emit(program: Assembler) -> None:
@@ -325,33 +334,19 @@ def _unpacking(
         )
         # The words of a full row are there when it has been counted.
         per_row = chip.ROW_WORDS // GROUP
-        whole, rest = divmod(small_rows, per_row)
-        done = 0
-        for count, number in ((per_row, whole), (rest, 1)):
-            if not count or not number:
-                continue
-            program.tile(
+        program.tile(
+            "NarrowToWide",
+            ALL_TILES,
+            walk(
                 "NarrowToWide",
-                ALL_TILES,
-                walk(
-                    "NarrowToWide",
-                    "narrow_read",
-                    scratch + done * chip.ROW_WORDS,
-                    [(GROUP, 1), (count, GROUP), (number, chip.ROW_WORDS)],
-                ),
-                walk(
-                    "NarrowToWide",
-                    "wide_write",
-                    target + done * per_row,
-                    [(count, 1), (number, per_row)],
-                ),
-                wait(
-                    "NarrowToWide",
-                    Watcher(TileFlag.WIDE_TO_NARROW_WRITE, depth=2, expected=done + 1),
-                ),
-                row_loop=1,
-            )
-            done += number
+                "narrow_read",
+                scratch,
+                [(GROUP, 1), (per_row, GROUP), (rows, chip.ROW_WORDS)],
+            ),
+            walk("NarrowToWide", "wide_write", target, [(per_row, 1), (rows, per_row)]),
+            wait("NarrowToWide", Watcher(TileFlag.WIDE_TO_NARROW_WRITE, depth=2, expected=1)),
+            row_loop=1,
+        )
 
     return emit
 

@@ -8,6 +8,7 @@ channel A of the ring.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from darwinn_formats.darwinn import Description
 from darwinn_formats.errors import Portable
@@ -186,6 +187,7 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
     last_input = max((k for k, phase in enumerate(phases) if phase.receives), default=-1)
     loaded = -1
     done = -1
+    left: Sequence[Piece] | None = None
     for number, phase in enumerate(phases):
         if number == done:
             continue
@@ -193,18 +195,22 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
             program.next_chunk()
         before = loaded
         if phase.load and loaded < number:
-            parameters.load(phase.load, rest=number > last_input)
-            loaded = number
+            parameters.load(phase.load if left is None else left, rest=number > last_input)
+            loaded, left = number, None
             barrier(program)
         following = _next_load(phases, number)
         if following is not None and loaded < following:
-            load = phases[following].load
+            load = phases[following].load if left is None else left
             from_host = parameters.streams(load)
             blocked = from_host and (phase.uses_ring or number <= last_input)
             alone = any(each.alone for each in phases[number : following + 1])
             if not (blocked or alone):
-                parameters.load(load, rest=number > last_input)
-                loaded = following
+                now, left = load, None
+                if not from_host:
+                    later = sum(each.cycles for each in phases[number + 1 : following])
+                    now, left = _in_time(load, phase.cycles, later)
+                parameters.load(now, rest=number > last_input)
+                loaded = loaded if left else following
         first = _first_behind_edges(phases, number)
         # Its parameters have come in a phase before this one.
         if before >= first > number and phases[first].early and first != done:
@@ -214,6 +220,23 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
         barrier(program)
         if program.bundles > _MOST_BUNDLES:
             raise TooLongError(phase.operation)
+
+
+def _in_time(
+    pieces: Sequence[Piece], cycles: int, later: int
+) -> tuple[Sequence[Piece], Sequence[Piece] | None]:
+    """Pieces that come in while a phase works, and those that come ``later`` (None if all come).
+
+    As much as possible is to come in time: within ``cycles``, or within those of later phases.
+    """
+    arrived = [0, *accumulate(len(piece.rows) * _ROW_CYCLES for piece in pieces)]
+    in_time = [min(each, cycles) + min(arrived[-1] - each, later) for each in arrived]
+    count = max(range(len(arrived)), key=lambda k: (in_time[k], k))
+    return (pieces, None) if count == len(pieces) else (pieces[:count], pieces[count:])
+
+
+_ROW_CYCLES = chip.ROW_BYTES // 16
+"""Cycles in which a row travels on the ring."""
 
 
 def _first_behind_edges(phases: Sequence[Phase], number: int) -> int:
