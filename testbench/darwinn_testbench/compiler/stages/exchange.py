@@ -46,7 +46,7 @@ def exchanges(storage: Storage) -> list[Callable[[Assembler], None]]:
     """The steps that fill the windows of an image, each to end before the next begins."""
     steps: list[Callable[[Assembler], None]] = []
     vertical = list(_vertical(storage))
-    horizontal = list(_horizontal(storage))
+    horizontal = list(_horizontal(storage, with_padding=any(vertical)))
     for group in (*vertical, *horizontal):
         if group:
             steps.append(_writer(storage, group))
@@ -79,11 +79,15 @@ def _vertical(storage: Storage) -> Iterator[_Transfers]:
         yield found
 
 
-def _horizontal(storage: Storage) -> Iterator[_Transfers]:
+def _horizontal(storage: Storage, *, with_padding: bool) -> Iterator[_Transfers]:
+    """``with_padding``: rows above and below the image travel, too, as far as both sides have them.
+    They are the same there, and so tiles share more instructions."""
     for distance in range(1, chip.GRID_COLUMNS):
         found: _Transfers = {}
         for tile in TILES:
-            rows = common(storage.rows.window[row_of(tile)], (0, storage.rows.size))
+            rows = storage.rows.window[row_of(tile)]
+            if not with_padding:
+                rows = common(rows, (0, storage.rows.size))
             place = column_of(tile)
             for link, owner in ((_EAST, place - distance), (_WEST, place + distance)):
                 columns = _needed(storage.columns, place, owner)
