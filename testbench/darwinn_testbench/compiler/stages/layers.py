@@ -158,7 +158,7 @@ def _least_in_parts(pixels: int) -> int:
 
 
 def _most_pixels(parts: Mapping[int, Part]) -> int:
-    return max(part.rows * part.columns for part in parts.values())
+    return max((part.rows * part.columns for part in parts.values()), default=0)
 
 
 def _steps(
