@@ -250,6 +250,20 @@ def test_zero_points_around_an_image_are_made_for_those_who_need_them(
     assert compilation.report.verdict is Verdict.PROVED, compilation.report.headline
 
 
+def test_what_is_behind_an_operator_is_not_given_up_for_bytes_that_pass_through() -> None:
+    """The model of an LSTM: a QUANTIZE of the same bytes is before what stays on the CPU."""
+    network = RandomNetwork(3, (1, 4, 6, 8), signed=True)
+    source = network.values[0]
+    same = network._value(source.shape, source.scale, source.zero_point)
+    network._operate(BuiltinOperator.QUANTIZE, (source.index,), same)
+    result = network._value(same.shape, same.scale, same.zero_point)
+    kind = BuiltinOperator.HARD_SWISH
+    network._operate(kind, (same.index,), result, o.HardSwishOptions())
+    network.dense(network.layer(result, 8, 3))
+    rows = compiled(network.finish()).report.rows
+    assert [row.place for row in rows] == [Place.CPU, Place.CPU, Place.CHIP, Place.CHIP]
+
+
 def test_parts_that_meet_in_a_word_are_proved() -> None:
     network = RandomNetwork(4, (1, 9, 7, 3), signed=False)
     first, second = (network.layer(network.values[0], count, 1) for count in (1, 6))

@@ -365,6 +365,8 @@ def _walk(
     operations: list[AnyOperation] = []
     made: set[int] = set()
     behind: dict[int, int] = {}
+    views: dict[int, int] = {}
+    idle: dict[int, str] = {}
     for operator in source.operators:
         number, name = operator.index, operator.name
         if is_folded(source, operator):
@@ -382,16 +384,26 @@ def _walk(
             taken = importer.take(operator)
         except StaysError as reason:
             fates.append(Fate(number, name, str(reason)))
-            if not made.isdisjoint(operator.inputs):
+            found = made.intersection(operator.inputs)
+            if found:
                 behind.update(dict.fromkeys(operator.outputs, number))
+            if found <= views.keys():
+                idle.update((views[index], _VIEW) for index in found)
             continue
         fates.append(Fate(number, name))
+        if not taken and all(k in views or k not in made for k in operator.inputs):
+            views.update(dict.fromkeys(operator.outputs, number))
         made.update(operator.outputs)
         operations += taken
     left = importer.framed.keys() & _outputs(source, set(_on_chip(fates)))
     if left:
         return _walk(source, stays, apart | left)
-    return tuple(fates), importer, operations
+    walked = tuple(fates), importer, operations
+    if idle:
+        # What the chip would only pass on keeps what is behind the operator from the chip.
+        other = _walk(source, {**stays, **idle}, apart)
+        walked = max(walked, other, key=lambda each: (bool(each[2]), len(_on_chip(each[0]))))
+    return walked
 
 
 def _data(source: Network, operator: Operator) -> list[int]:
