@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -92,8 +92,10 @@ def _joined(replies: Sequence[Reply]) -> Reply:
     return first
 
 
-def perform(proof: Proof, out: Path | None = None) -> Result:
-    """Prove a proof's properties, reach its covers, and find its faults."""
+def perform(proof: Proof, out: Path | None = None, *, alone: bool = False) -> Result:
+    """Prove a proof's properties; if not ``alone``, reach its covers and find its faults."""
+    if alone:
+        proof = replace(proof, covers=())
     with tempfile.TemporaryDirectory() as folder:
         asked = _asked(proof)
         covers = [Question("reach", label, proof.within) for label in proof.covers]
@@ -103,7 +105,7 @@ def perform(proof: Proof, out: Path | None = None) -> Result:
         )
         proved, reached = _joined(replies[: len(asked)]), replies[len(asked) :]
         missed = []
-        for number, each in enumerate(proof.properties):
+        for number, each in enumerate(() if alone else proof.properties):
             text = source(each.fault.file).read_text()
             begin, end = each.fault.span(text)
             (found,), took = ask(
@@ -150,9 +152,10 @@ def table() -> str:
 
 
 def _given(proof: Proof) -> str:
-    """Parameters of a proof, and whether it is of the night."""
+    """Parameters of a proof, and what of it is of the night."""
     parameters = ", ".join(f"{name} {value}" for name, value in proof.parameters.items())
-    return f"{parameters} (at night)".lstrip() if proof.nightly else parameters
+    night = "(faults at night)" if proof.quick else "(at night)"
+    return f"{parameters} {night}".lstrip() if proof.nightly else parameters
 
 
 def figures(results: Sequence[Result]) -> dict[str, float]:

@@ -19,6 +19,10 @@ _FAR_AWAY = f"{_PROGRAMS}::test_programs_over_all_of_memory_equal_the_models_to_
 _ODD_SIZES = f"{_PROGRAMS}::test_random_programs_equal_the_models_with_odd_sizes"
 _ON_THE_BUS = f"{_PROGRAMS}::test_random_programs_on_the_bus_model"
 _WRONG = f"{_PROGRAMS}::test_whatever_is_wrong_is_reported"
+_EVERY_BIT = (
+    f"{_PROGRAMS}::test_every_bit_of_a_size_counts",
+    f"{_PROGRAMS}::test_every_bit_of_the_burst_limit_counts",
+)
 _EVENTS = f"{_DMA}/test_events.py"
 _INTERRUPTS = f"{_DMA}/test_interrupts.py"
 _REGISTERS = f"{_DMA}/test_registers_block.py"
@@ -98,7 +102,7 @@ FAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/ring/*.sv", _WHOLE),
     ("rtl/scalar/*.sv", _WHOLE),
     ("rtl/chip.sv", (*_WHOLE, f"{_CHIP}/test_whole_chip.py::test_a_sample_runs_as_on_the_player")),
-    ("rtl/dma/*.sv", (_EVENTS, _QUEUE, _INTERRUPTS, *_ENGINE, _BESIDE, _TOGETHER)),
+    ("rtl/dma/*.sv", (*_EVERY_BIT, _EVENTS, _QUEUE, _INTERRUPTS, *_ENGINE, _BESIDE, _TOGETHER)),
     ("rtl/host/*.sv", (_INTERRUPTS, _QUEUE, _REGISTERS, _EVENTS, *_ENGINE, _BESIDE, _TOGETHER)),
     ("rtl/host/host_interface.sv", (_SIDE, *_PLAYED)),
     ("rtl/host/chunk_queue.sv", (_WIDE_QUEUE,)),

@@ -33,7 +33,7 @@ def proof_named(test: str) -> Proof:
 def proofs_about(source: str) -> list[Proof]:
     """Proofs of the gate that hold the module of a source."""
     module = PurePath(source).stem
-    return [proof for proof in PROOFS if not proof.nightly and module in proof.module.split(", ")]
+    return [proof for proof in PROOFS if proof.of_the_gate and module in proof.module.split(", ")]
 
 
 def broken_by(mutant: Mutant, source: bytes) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from darwinn_rtl.line_coverage import COVERAGE_VARIABLE
 from darwinn_sim import chip
 from darwinn_sim.isa.builder import Values, build
+from darwinn_sim.isa.codes import TileUnit
 from functional_coverage import ROUNDS, Coverage
 from hypothesis import strategies as st
 from nightly import CASES, check_cases
@@ -70,6 +71,24 @@ class TileAndModel:
         self.give("TileFence", {"wait_idle": 0x3FF, **loads})
         if flag is not None:
             self.slow.flags[flag] = value
+
+    def let_a_fence_wait(self, name: str, fields: Values, flag: int) -> None:
+        """Two instructions of a unit, then a fence that waits until both have ended and a neighbour
+        has sent a word. It loads ``flag`` with 0, and the instruction comes once more."""
+        write: Values = {"narrow_write_base": 20, "narrow_write_stride": [1, 0, 0, 0]}
+        self.give("MeshSouth", write)
+        for _ in range(2):
+            self.give(name, fields)
+        loads = {"reset_flags": 1 << flag, "reset_value": 0}
+        self.give("TileFence", {"wait_idle": 1 << int(TileUnit.MESH_SOUTH), **loads})
+        self.give(name, fields)
+        self.rtl.run(LIMIT)
+        assert not self.rtl.idle, "the fence waits"
+        self.rtl.send_word(0, 7)
+        self.slow.write_narrow_word(20, bytes([7, 0, 0, 0]))
+        self.slow.flags[flag] = 0
+        self.run()
+        assert self.rtl.idle
 
     def run(self, limit: int = LIMIT) -> int:
         """Run the RTL and compare memories and flags; the cycles that it took."""

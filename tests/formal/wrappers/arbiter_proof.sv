@@ -97,6 +97,7 @@ module arbiter_proof
       assert_not_idle :
       assert (!wants || asked || ar_waited || in_flight == 8'd2 || (m_axi_read.arvalid && !arready));
       assert_busy : assert (busy == (in_flight != '0));
+      assert_paused_requests_nothing : assert (!pause || !asked);
       lemma_in_flight :
       assert (8'(reader.in_flight) == in_flight && (!m_axi_read.arvalid || in_flight != '0));
       lemma_served : assert (reader.served < 2'(ReadStreams));

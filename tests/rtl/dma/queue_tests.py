@@ -103,8 +103,11 @@ NOWHERE = STATUS + PAGE_BYTES
 BLOCK = "instruction_queue_status_block_base"
 WRONG = (
     Wrong(BAD_CONFIGURATION, {"instruction_queue_size": 0}, tail=0),
-    Wrong(BAD_CONFIGURATION, {"instruction_queue_base": RING + 8}, tail=0),
-    Wrong(BAD_CONFIGURATION, {"instruction_queue_status_block_base": STATUS + 4}, tail=0),
+    *(
+        Wrong(BAD_CONFIGURATION, {name: address | 1 << bit}, tail=0)
+        for name, address in (("instruction_queue_base", RING), (BLOCK, STATUS))
+        for bit in range(4)  # of a multiple of 16
+    ),
     Wrong(INVALID, tail=5),
     Wrong(INVALID, {"instruction_queue_control": 0}),
     Wrong(LENGTH_0, size=0),

@@ -347,6 +347,8 @@ def test_a_handshake_is_checked_by_itself() -> None:
     assert len(late) == 1 and "ready did not come in time" in late[0]
     assert told([*[offer] * LONGEST_WAIT, offer | {"taken": 1}]) == []
     assert told([offer, offer | {"taken": 1}, IDLE, offer | {"taken": 1}, {"offered": 1}]) == []
+    transfers = [offer | {"taken": 1}] * 3
+    assert told([*transfers, *[offer] * LONGEST_WAIT, *transfers]) == []
 
 
 def test_every_violation_is_one_of_a_rule() -> None:
@@ -406,6 +408,21 @@ LEGAL: dict[str, list[Cycle]] = {
         address("aw", 0x1800, 256),
         answer(),
     ],
+    "a word comes with the address of 256 before it": [
+        *[word(0)] * 255,
+        word(1),
+        address("aw", 0x1800, 256) | word(1),
+        address("aw"),
+        answer(),
+        answer(),
+    ],
+    "a word comes with the address of the first of 256": [
+        *[word(1)] * 256,
+        address("aw") | word(1),
+        *[address("aw"), answer()] * 256,
+        answer(),
+        ENDED,
+    ],
     "all words while the address waits": [
         address("aw", words=2, ready=0) | word(0),
         address("aw", words=2, ready=0) | word(1),
@@ -447,6 +464,28 @@ LEGAL: dict[str, list[Cycle]] = {
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal_traffic_is_no_violation(name: str) -> None:
     assert told(LEGAL[name]) == []
+
+
+TRANSFERS: dict[str, tuple[list[Cycle], Cycle]] = {
+    "ar": ([address("ar", words=256)], address("ar")),
+    "r": ([address("ar", words=256)], word_read(0)),
+    "aw": ([], address("aw")),
+    "w": ([address("aw", words=256)], word(0)),
+    "b": (WRITTEN * 3, answer()),
+}
+"""What comes before transfers on a channel, and one of them, which may follow itself."""
+
+
+@pytest.mark.parametrize("channel", TRANSFERS)
+def test_each_wait_is_counted_anew(channel: str) -> None:
+    """Also right behind a transfer: as long as may be waited, and a cycle longer."""
+    before, taken = TRANSFERS[channel]
+    waits = [taken | {f"{channel}ready": 0}] * LONGEST_WAIT
+    if channel == "ar":  # words that are due come meanwhile
+        waits[LONGEST_WAIT // 2] = waits[0] | word_read(0)
+    assert told([*before, taken, *waits, taken]) == []
+    (line,) = told([*before, taken, *waits, waits[0], taken])
+    assert f": {channel}_wait: " in line
 
 
 class _Traffic:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from darwinn_sim import chip
+from darwinn_sim.isa.codes import TileFlag
 from functional_coverage import Coverage
 from nightly import nightly_too
 from slow_model import narrow_to_wide as slow
@@ -85,6 +86,14 @@ def test_the_double_buffer_goes_on_across_guarded_instructions(
 @pytest.mark.parametrize("slot", range(WATCHERS))
 def test_the_double_buffer_goes_on_whichever_watcher_guards(slot: int) -> None:
     _check_rows(_one_row(guarded=True, slot=slot), None, [100, 110, 100])
+
+
+def test_the_double_buffer_goes_on_while_a_fence_waits() -> None:
+    """It starts anew when the fence passes, and not before."""
+    pair = TileAndModel({})
+    for row in (100, 110):
+        pair.slow.write_row(row, [pair.slow.narrow_word(0)])
+    pair.let_a_fence_wait(NAME, _one_row(guarded=True), TileFlag.NARROW_TO_WIDE_WRITE)
 
 
 def _check_rows(fields: dict[str, Any], reset: int | None, rows: list[int], value: int = 0) -> None:

@@ -112,6 +112,16 @@ def test_the_read_side_goes_on_until_a_fence_loads_its_flag(
     assert sent == [pair.slow.row(20 + 5 * (side ^ start)) for side in sides]
 
 
+def test_the_read_side_goes_on_while_a_fence_waits() -> None:
+    """It starts anew when the fence passes, and not before."""
+    pair = TileAndModel({})
+    one = Walk((1, 1, 1, 1), (0, 0, 0, 0), base=20, double=(0, 5, 0))
+    fields = one.fields("RingProducer", "wide_read") | {"targets": 1}
+    pair.let_a_fence_wait("RingProducer", fields, TileFlag.RING_BUS_WRITE)
+    sent = [[word.to_bytes(4, "little") for word in row.words] for row in pair.rtl.rows_out()]
+    assert sent == [pair.slow.row(20 + 5 * side) for side in (0, 1, 0)]
+
+
 @pytest.mark.parametrize("other", [*range(chip.TILE_FLAGS), None])
 def test_the_read_side_starts_anew_whatever_else_a_fence_loads(other: int | None) -> None:
     """Flag 16 alone, with each of the others, and all at once."""
