@@ -659,6 +659,11 @@ _WRITER = (
         Edit("dma_writer.sv", "!pause && «sent_ready» && 32'(level)", "1'b1"),
     ),
     Property(
+        "assert_busy",
+        "it is busy while a burst is on the bus or unanswered",
+        Edit("dma_writer.sv", "busy = sending || m_axi_write.awvalid || «sent_valid»", "1'b0"),
+    ),
+    Property(
         "assert_paused_begins_nothing",
         "in a pause no burst begins and no interrupt leaves",
         Edit("dma_writer.sv", "!m_axi_write.awvalid && «!pause»; assign next_ready", "1'b1"),

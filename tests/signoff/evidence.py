@@ -65,7 +65,7 @@ def proofs_of(written: str) -> list[tuple[str, frozenset[str]]]:
         if proof.wrapper == f"{wrapper}_proof":
             for each in proof.properties:
                 if label in ("", each.label):
-                    when = NIGHT if proof.nightly else GATE
+                    when = GATE if proof.of_the_gate else NIGHT
                     found.setdefault(f"{wrapper}.{each.label}", set()).add(when)
     return [(name, frozenset(when)) for name, when in found.items()]
 

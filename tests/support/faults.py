@@ -1236,4 +1236,34 @@ MUTATIONS = (
         Edit("registers.sv", "queue_errors.bad_configuration && «no_first_error»", "1'b1"),
         test=_interrupts("FirstError"),
     ),
+    _mutation(
+        "WaitsCountedOn",
+        "the cycles that an offer waits are counted on behind a transfer",
+        Edit("handshake_check.sv", "waits <= («rst_n && valid && !ready») ?", "rst_n && valid"),
+        test="tests/rtl/dma/test_axi_check.py::test_a_handshake_is_checked_by_itself",
+    ),
+    _mutation(
+        "EarlyWordsStay",
+        "words whose address has come count as ahead of it in that cycle",
+        Edit("axi_port_check.sv", "one(WAhead, «earlies - matched» ==", "earlies"),
+        test="tests/rtl/dma/test_axi_check.py::test_legal_traffic_is_no_violation"
+        "[a word comes with the address of 256 before it]",
+    ),
+    _mutation(
+        "BlockAtAMultipleOf8",
+        "a status block at an odd multiple of 8 is no bad configuration",
+        Edit("chunk_queue.sv", "«settings.status_base[3:0]» == '0", "settings.status_base[2:0]"),
+        test=_queue("QueueErrors"),
+    ),
+    _mutation(
+        "WaitingFenceRestarts",
+        "a fence that waits starts the double buffer anew",
+        Edit(
+            "tile.sv",
+            "restart(«load_valid && load_mask[TILE_FLAG_NARROW_TO_WIDE_WRITE]»)",
+            "load_mask[TILE_FLAG_NARROW_TO_WIDE_WRITE] && queue2fence_instruction_valid",
+        ),
+        test="tests/rtl/tile/test_narrow_to_wide.py"
+        "::test_the_double_buffer_goes_on_while_a_fence_waits",
+    ),
 )

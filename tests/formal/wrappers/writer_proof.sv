@@ -122,6 +122,8 @@ module writer_proof
       assert (!writer.writing || (33'(bytes) + 33'(writer.left) == 33'(size) && writer.left != '0));
       assert_interrupt_behind_its_outputs :
       assert (!interrupt_valid || (unanswered == '0 && !m_axi_write.wvalid && !m_axi_write.awvalid));
+      assert_busy :
+      assert (busy == (m_axi_write.awvalid || m_axi_write.wvalid || unanswered != '0));
       assert_paused_begins_nothing : assert (!pause || (!writer.begins && !interrupt_valid));
       assert_never_too_many : assert (unanswered + 8'(m_axi_write.wvalid) <= 8'd2);
       lemma_sent :
