@@ -85,24 +85,35 @@ class DarwinnFile:
     Attributes:
         file: its name, ``<bytes>`` if it was given as bytes.
         kind: what it is.
-        sha256: of the whole file, in hexadecimal.
-        size: bytes of the file.
+        content: its bytes.
         packages: its packages, in file order, multi-chip packages not flattened.
         models: its executables in pairs, those of one package first.
-        stream: the instructions of a bare stream, else None.
         operators: the custom operators of a .tflite model.
         shell: the .tflite model around the packages, else None.
     """
 
     file: str
     kind: Literal["package", "tflite", "stream"]
-    sha256: str
-    size: int
+    content: bytes | memoryview = field(repr=False)
     packages: tuple[Package, ...] = ()
     models: tuple[CompiledModel, ...] = field(default=(), repr=False)
-    stream: bytes | None = None
     operators: tuple[CustomOperator, ...] = ()
     shell: tflite.Model | None = field(default=None, repr=False)
+
+    @property
+    def sha256(self) -> str:
+        """Of the whole file, in hexadecimal: computed when asked for, since it takes long."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return len(self.content)
+
+    @property
+    def stream(self) -> bytes | None:
+        """The instructions of a bare stream, else None."""
+        return bytes(self.content) if self.kind == "stream" else None
 
     @property
     def executables(self) -> tuple[Executable, ...]:
@@ -171,20 +182,17 @@ def flatten(packages: Sequence[Package]) -> Iterator[Package]:
 
 
 def _load(name: str, data: bytes) -> DarwinnFile:
-    sha256, size = hashlib.sha256(data).hexdigest(), len(data)
     identifier = data[4:8]
     if identifier == tflite.IDENTIFIER:
         shell, operators = _load_tflite(data)
         packages = tuple(package for entry in operators for package in entry.packages)
         models = _pair([(name, packages)])
-        return DarwinnFile(
-            name, "tflite", sha256, size, packages, models, operators=operators, shell=shell
-        )
+        return DarwinnFile(name, "tflite", data, packages, models, operators=operators, shell=shell)
     if identifier == schema.IDENTIFIER:
         packages = (fb.read(data, Package),)
-        return DarwinnFile(name, "package", sha256, size, packages, _pair([(name, packages)]))
+        return DarwinnFile(name, "package", data, packages, _pair([(name, packages)]))
     _check_stream(data)
-    return DarwinnFile(name, "stream", sha256, size, stream=data)
+    return DarwinnFile(name, "stream", data)
 
 
 def _check_stream(data: bytes) -> None:

@@ -206,7 +206,7 @@ def test_offsets_of_errors_count_from_the_start_of_the_file() -> None:
 
 
 def file_of(*packages: darwinn.Package, name: str = "file") -> darwinn.DarwinnFile:
-    return darwinn.DarwinnFile(name, "package", "", 0, packages)
+    return darwinn.DarwinnFile(name, "package", b"", packages)
 
 
 def test_executables_of_a_package_are_paired() -> None:

@@ -91,7 +91,7 @@ def operator_on(place: PlacedOperator, device: Device) -> ChipOperator:
 
 def _compiled(place: PlacedOperator) -> CompiledModel:
     packages = load_operator(place.options).packages
-    models = pair([DarwinnFile(place.file, "tflite", "", len(place.options), packages)])
+    models = pair([DarwinnFile(place.file, "tflite", place.options.data, packages)])
     if len(models) != 1:
         reason = "exactly one, for one chip, is implemented"
         raise InputError(f"{place.file}: a custom operator with {len(models)} models: {reason}")
