@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
@@ -150,7 +152,7 @@ def _layer(number: int, group: Sequence[_Instruction]) -> ComputedLayer:
         number=number,
         instructions=tuple(each.place for each in group),
         executions=sum(each.executions for each in group),
-        tiles=int(np.bitwise_or.reduce([each.tiles for each in group])),
+        tiles=reduce(or_, (each.tiles for each in group)),
         copies=last.copies,
         output_stage=last.stage,
         output_zero_point=(

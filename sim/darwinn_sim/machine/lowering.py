@@ -41,6 +41,7 @@ from darwinn_sim.units import (
     wide_to_narrow,
 )
 from darwinn_sim.units.tables import Dispatch, Tables
+from darwinn_sim.units.tensor_bounds import addresses_may_leave
 from darwinn_sim.units.tensor_plan import PlanTooLong, TensorPlan
 from darwinn_sim.units.tensor_records import Parameters
 
@@ -116,7 +117,11 @@ TABLE_OF = {name: table for table, kind in _KINDS.items() for name in kind.instr
 
 
 def lower(
-    chunks: Sequence[bytes], *, dma_only: bool = False, assumptions: bool = True
+    chunks: Sequence[bytes],
+    *,
+    dma_only: bool = False,
+    assumptions: bool = True,
+    addresses: bool = True,
 ) -> LoweredProgram:
     """Decode and lower the chunks of one executable.
 
@@ -125,6 +130,8 @@ def lower(
         dma_only: lower only what the scalar core executes itself; tile instructions are kept as
             instructions without effect.
         assumptions: take values that are executed by an assumed rule (``isa.grading``).
+        addresses: have the tensor units' addresses in the plan, which times do without
+            (``tensor_plan.plan``); it has them all the same where one may be beyond the memories.
 
     Raises:
         FormatError: there are no instructions.
@@ -143,7 +150,7 @@ def lower(
     entries = tuple(
         start + _entry(program) for program, start in zip(programs, starts, strict=True)
     )
-    tables = _tables(programs, starts, dma_only)
+    tables = _tables(programs, starts, dma_only, addresses)
     unpatched = tables.scalar.copy()
     return LoweredProgram(tables, programs, tuple(chunks), starts, entries, unpatched, assumed)
 
@@ -182,11 +189,13 @@ def require_grid(executable: Executable) -> None:
 _GRID = re.compile(rf"{chip.BEAGLE}|\d+x\d+")
 
 
-def lower_executable(executable: Executable, *, assumptions: bool = True) -> LoweredProgram:
+def lower_executable(
+    executable: Executable, *, assumptions: bool = True, addresses: bool = True
+) -> LoweredProgram:
     """The program of an executable; raises as :func:`lower` and :func:`require_grid`."""
     require_grid(executable)
     chunks = [bytes(part.bitstream) for part in executable.instruction_bitstreams]
-    return lower(chunks, assumptions=assumptions)
+    return lower(chunks, assumptions=assumptions, addresses=addresses)
 
 
 def twin(program: LoweredProgram) -> LoweredProgram:
@@ -315,9 +324,13 @@ def _branch_offsets(
     return columns["offset"] + np.where(columns["relative"], 0, address)
 
 
-def _plan(tensor: Table, programs: Sequence[DecodedChunk], starts: Sequence[int]) -> TensorPlan:
+def _plan(
+    tensor: Table, programs: Sequence[DecodedChunk], starts: Sequence[int], addresses: bool
+) -> TensorPlan:
     try:
-        return tensor_plan.plan(tensor)
+        return tensor_plan.plan(
+            tensor, addresses=addresses or bool(addresses_may_leave(tensor).any())
+        )
     except PlanTooLong as error:
         instruction = tensor[error.row]
         chunk = int(np.searchsorted(starts, instruction["pc"], side="right")) - 1
@@ -374,7 +387,9 @@ def _joined(parts: Sequence[Table]) -> Table:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: bool) -> Tables:
+def _tables(
+    programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: bool, addresses: bool
+) -> Tables:
     parts: dict[str, list[Table]] = {}
     counts: dict[str, int] = {}
     at: list[NDArray[np.int64]] = []
@@ -424,6 +439,6 @@ def _tables(programs: Sequence[DecodedChunk], starts: Sequence[int], dma_only: b
         unit=numbers(units[opcode_column]),
         pc=numbers(np.concatenate(pcs)),
         dispatch=join(dispatch),
-        tensor_plan=_plan(tables["tensor"], programs, starts),
+        tensor_plan=_plan(tables["tensor"], programs, starts, addresses),
         **tables,
     )

@@ -11,7 +11,6 @@ from darwinn_sim.kernel.state import Handover
 from darwinn_sim.timing import stations
 from darwinn_sim.timing.machine import (
     busy,
-    complete,
     effect,
     has_reached,
     load,
@@ -23,7 +22,8 @@ from darwinn_sim.timing.machine import (
     wake_at,
 )
 from darwinn_sim.timing.places import check
-from darwinn_sim.timing.ring_units import begin_scalar_unit, push_output, room_for_output
+from darwinn_sim.timing.rates import seen, settle
+from darwinn_sim.timing.ring_units import PUSH_BYTES, push_output, room_for_output
 from darwinn_sim.timing.state import (
     ACTIVATIONS,
     BURST_BOUNDARY,
@@ -47,7 +47,6 @@ _CHIP = stations.CHIP_COUNTERS
 _HOST_LINK = int(Cause.HOST_LINK)
 _FINISHED = int(Cause.FINISHED)
 _OUTFEED = int(ScalarUnit.RING_OUTFEED)
-_PUSH_BYTES = 4
 
 
 @inner
@@ -107,9 +106,9 @@ def _step(machine: Machine, index: int, step: Step, tables: Tables) -> bool:
     elif step.kind == Handover.UNIT:
         return _queue(machine, index, step)
     elif step.kind == Handover.PUSH:
-        if not room_for_output(machine, index, _PUSH_BYTES):
+        if not room_for_output(machine, index, PUSH_BYTES):
             return False
-        push_output(machine, _PUSH_BYTES)
+        push_output(machine, PUSH_BYTES)
     elif step.kind == Handover.DESCRIPTOR:
         _issue(machine, step.target >= DescriptorTag.OUTPUT)
     elif step.kind == Handover.HALT:
@@ -147,13 +146,15 @@ def _dispatch(machine: Machine, index: int, step: Step) -> bool:
 def _queue(machine: Machine, index: int, step: Step) -> bool:
     """Append an instruction to the queue of a pop, the infeed or the outfeed."""
     which = step.target
-    unit = machine.stations[stations.STATION_OF_SCALAR_UNIT[which]]
+    index_of_unit = stations.STATION_OF_SCALAR_UNIT[which]
+    unit = machine.stations[index_of_unit]
     begun = _CHIP + stations.UNIT_BEGUN + which
     room_from = unit.queued - machine.rates[0].scalar_queue + 1
     if machine.counters[begun] < room_from:
         wait(machine, index, begun, room_from)
         return False
-    unit.queue[unit.queued % stations.UNIT_PLACES].instruction = step.instruction
+    place = unit.queued % stations.UNIT_PLACES
+    machine.unit_queue[index_of_unit][place].instruction = step.instruction
     unit.queued += 1
     effect(machine, _CHIP + stations.UNIT_QUEUED + which, 1)
     return True
@@ -163,6 +164,8 @@ def _queue(machine: Machine, index: int, step: Step) -> bool:
 def _pass_fence(machine: Machine, index: int, fence: ScalarFence) -> bool:
     """Pass a scalar fence; if something holds it back, wait for that and return False."""
     tile_fences = machine.counters[stations.FENCES : _CHIP : stations.TILE_COUNTERS]
+    for flag in range(chip.SCALAR_FLAGS):
+        settle(machine, _CHIP + flag, machine.clock[0].now)
     flags = machine.counters[_CHIP : _CHIP + chip.SCALAR_FLAGS]
     held_by = scalar_fence.guard(fence, tile_fences, flags, _idle_units(machine))
     if held_by >= scalar_fence.FIRST_UNIT:
@@ -240,27 +243,24 @@ def _issue(machine: Machine, outgoing: bool) -> None:
 
 
 @inner
-def pop(machine: Machine, index: int, which: int, tables: Tables) -> None:
-    """Take a unit from an input stream into its buffer."""
+def pop(machine: Machine, index: int, tables: Tables) -> bool:
+    """Take a unit from an input stream into its buffer; return whether the pop has ended."""
     station = machine.stations[index]
-    if station.instruction < 0 and not begin_scalar_unit(machine, index, which, tables):
-        return
     parameters = tables.pop[station.row]
     size = input_pop.unit_bytes(parameters)
     arrived = _CHIP + stations.BYTES_ARRIVED + parameters.fifo
     if machine.counters[arrived] < station.total + size:
         wait(machine, index, arrived, station.total + size)
-        return
+        return False
     if not passes(machine, index, parameters.watchers, _CHIP, station.first.begins, -1):
-        return
+        return False
     amount = input_pop.step(station, parameters)
     station.total += size
     station.elements += 1
     effect(machine, _CHIP + input_pop.flag(parameters), amount)
     effect(machine, _CHIP + stations.BYTES_TAKEN + parameters.fifo, size)
     busy(machine, index, 1)
-    if station.first.done:
-        complete(machine, index, _CHIP + stations.UNIT_COMPLETED + which)
+    return bool(station.first.done)
 
 
 @inner
@@ -465,7 +465,8 @@ def _send_output(machine: Machine, index: int, transfer: Transfer) -> None:
     if station.phase - station.done == len(machine.writes):
         pause(machine, index, _first_answer(machine, station), _HOST_LINK)
         return
-    size = min(most, machine.counters[_CHIP + stations.BYTES_PUSHED] - station.total)
+    pushed = seen(machine, _CHIP + stations.BYTES_PUSHED, machine.clock[0].now)
+    size = min(most, pushed - station.total)
     station.total += size
     station.taken += size
     station.elements += size

@@ -68,7 +68,8 @@ def simulate(
         spans: record each execution of an instruction.
         limit: cycles after which the run is called endless.
         assumptions: as ``lowering.lower``.
-        program: the executable, if it has been lowered already; it is linked in place.
+        program: the executable, if it has been lowered already; it is linked in place. Otherwise
+            it is lowered without the tensor units' addresses.
         chunk_bytes: what each chunk takes to load, if other bytes than it has.
 
     Raises:
@@ -83,7 +84,7 @@ def simulate(
             its buffers.
     """
     if program is None:
-        program = lower_executable(executable, assumptions=assumptions)
+        program = lower_executable(executable, assumptions=assumptions, addresses=False)
     buffers = HostBuffers(executable)
     buffers.link(program, assumptions=assumptions)
     run = _Run(program, chunk_bytes or program.sizes, chip_parameters, host, spans, buffers)
@@ -175,9 +176,11 @@ class _Run:
             effects=parts.Effect.zeros(parts.MAX_EFFECTS),
             causes=stations.causes(),
             usage=np.zeros((stations.STATIONS, CAUSES), np.int64),
+            usage_before=np.zeros((stations.STATIONS, CAUSES), np.int64),
             by_instruction=np.zeros((instructions, CAUSES), np.int64),
             executions=np.tile(np.array([0, NEVER, -1]), (instructions, 1)),
-            tile_queue=_tile_queues(),
+            tile_queue=_queues(chip.TILES, stations.TILE_PLACES),
+            unit_queue=_queues(stations.STATIONS, stations.UNIT_PLACES),
             sides=parts.Sides.zeros(chip.TILES),
             flag_cycles=np.zeros((chip.TILES, parts.FLAG_CYCLES), np.int64),
             reserved=np.zeros((stations.STREAMS + 1, 2), np.int64),
@@ -265,6 +268,7 @@ class _Run:
         machine = self.machine
         ends = (machine.inbound["end"], machine.outbound["end"], machine.stations["mark"])
         cycles = max(int(end.max(initial=0)) for end in ends)
+        _book_unfinished(machine)
         usage = machine.usage.reshape(stations.GROUPS, stations.GROUP_STATIONS, CAUSES)
         # What is left of each station's time comes after its last instruction.
         usage[:, :, Cause.FINISHED] += cycles - usage.sum(axis=2)
@@ -295,15 +299,8 @@ class _Run:
             ring_rows=int(machine.clock[0]["ring_rows"]),
             ring_words=int(elements[stations.RING_GROUP, 0]),
             ring_busy=int(usage[stations.RING_GROUP, 0, Cause.BUSY]),
-            layers=self._layers(),
+            layers=_layer_timings(machine, self.program),
             spans=self._spans(),
-        )
-
-    def _layers(self) -> tuple[LayerTiming, ...]:
-        products = _products(self.program)
-        return tuple(
-            _layer_timing(layer, self.machine, self.program, products)
-            for layer in layers.find(self.program.chunks)
         )
 
     def _spans(self) -> NDArray[np.void]:
@@ -336,8 +333,8 @@ def _clock() -> Records[parts.Clock]:
     return clock
 
 
-def _tile_queues() -> Records[Records[state.QueueEntry]]:
-    queues: Any = np.zeros((chip.TILES, stations.TILE_PLACES), state.QueueEntry.dtype)
+def _queues(queues_of: int, places: int) -> Records[Records[state.QueueEntry]]:
+    queues: Any = np.zeros((queues_of, places), state.QueueEntry.dtype)
     return cast("Records[Records[state.QueueEntry]]", queues)
 
 
@@ -393,41 +390,49 @@ def _timed(transfers: Records[parts.Transfer]) -> tuple[TimedTransfer, ...]:
     )
 
 
-def _layer_timing(
-    layer: layers.ComputedLayer,
-    machine: Machine,
-    program: LoweredProgram,
-    products: NDArray[np.int64],
-) -> LayerTiming:
-    """The times of a layer; ``products`` are those of each tensor instruction."""
-    members = list(layer.instructions)
-    runs = machine.executions[members]
-    executed = runs[:, 0] > 0
-    tables = program.tables
-    rows = tables.row[members]
-    place = tables.tensor_plan.place[rows]
-    iterations = place["iterations"] * runs[:, 0]
-    per_run = machine.by_instruction[members, Cause.BUSY] // np.maximum(runs[:, 0], 1)
-    return LayerTiming(
-        number=layer.number,
-        start=int(runs[executed, 1].min(initial=NEVER)) if executed.any() else -1,
-        end=int(runs[executed, 2].max(initial=-1)),
-        cycles=machine.by_instruction[members].sum(axis=0),
-        busiest=int(per_run[executed].max(initial=0)),
-        iterations=int(iterations.sum()),
-        products=int((runs[:, 0] * products[rows]).sum()),
+def _book_unfinished(machine: Machine) -> None:
+    """Book on instructions that have not ended what they have taken: a program may lack a part."""
+    instructions = machine.stations["instruction"]
+    under_way = instructions >= 0
+    spent = (machine.usage - machine.usage_before)[under_way]
+    np.add.at(machine.by_instruction, instructions[under_way], spent)
+
+
+def _layer_timings(machine: Machine, program: LoweredProgram) -> tuple[LayerTiming, ...]:
+    """The times of the layers of a program, all of which have instructions."""
+    found = layers.find(program.chunks)
+    if not found:
+        return ()
+    members = np.concatenate([layer.instructions for layer in found])
+    begins = np.cumsum([0, *(len(layer.instructions) for layer in found[:-1])])
+    runs, first, last = machine.executions[members].T
+    rows = program.tables.row[members]
+    spent = machine.by_instruction[members]
+    per_run = np.where(runs > 0, spent[:, Cause.BUSY] // np.maximum(runs, 1), 0)
+    iterations = program.tables.tensor_plan.place["iterations"][rows] * runs
+    products = _products(program)[rows] * runs
+    start = np.minimum.reduceat(np.where(runs > 0, first, NEVER), begins)
+    columns = (
+        np.where(start == NEVER, -1, start),
+        np.maximum.reduceat(last, begins),
+        np.maximum.reduceat(per_run, begins),
+        np.add.reduceat(iterations, begins),
+        np.add.reduceat(products, begins),
+    )
+    cycles = np.add.reduceat(spent, begins, axis=0)
+    return tuple(
+        LayerTiming(layer.number, start, end, own, busiest, iterations, products)
+        for layer, own, start, end, busiest, iterations, products in zip(
+            found, cycles, *(each.tolist() for each in columns), strict=True
+        )
     )
 
 
 def _products(program: LoweredProgram) -> NDArray[np.int64]:
     """8 x 8 bit products of one execution of each tensor instruction, by its row."""
-    plan, tensor = program.tables.tensor_plan, program.tables.tensor
-    place = plan.place
-    cells = plan.segment["count"].astype(np.int64) * plan.segment["lanes"]
-    before = np.concatenate([[0], np.cumsum(cells)])
-    first = place["segment"]
+    tensor = program.tables.tensor
     # As np.bitwise_count of the lanes that work, which NumPy 1.26 lacks.
     working = np.ascontiguousarray(tensor["working"], np.int64).view(np.uint8)
     bits = np.unpackbits(working.reshape(len(tensor), -1), axis=1).sum(axis=1, dtype=np.int64)
-    products: NDArray[np.int64] = (before[first + place["segments"]] - before[first]) * bits
+    products: NDArray[np.int64] = program.tables.tensor_plan.place["cells"] * bits
     return products

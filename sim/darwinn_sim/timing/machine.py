@@ -176,9 +176,23 @@ def book(machine: Machine, index: int, until: int) -> None:
     spent = until - station.mark
     if spent > 0:
         machine.usage[index, station.cause] += spent
-        if station.instruction >= 0:
-            machine.by_instruction[station.instruction, station.cause] += spent
         station.mark = until
+
+
+@inner
+def begin_instruction(machine: Machine, index: int) -> None:
+    """What a station spends from now on belongs to the instruction that it takes."""
+    for cause in range(stations.CAUSES):
+        machine.usage_before[index, cause] = machine.usage[index, cause]
+
+
+@inner
+def book_instruction(machine: Machine, index: int) -> None:
+    """Book on its instruction what a station has spent since it took that."""
+    instruction = machine.stations[index].instruction
+    for cause in range(stations.CAUSES):
+        spent = machine.usage[index, cause] - machine.usage_before[index, cause]
+        machine.by_instruction[instruction, cause] += spent
 
 
 @inner
@@ -195,8 +209,6 @@ def work(machine: Machine, index: int, cycles: int) -> None:
     book(machine, index, now)
     station = machine.stations[index]
     machine.usage[index, _BUSY] += cycles
-    if station.instruction >= 0:
-        machine.by_instruction[station.instruction, _BUSY] += cycles
     station.mark = now + cycles
 
 
@@ -210,15 +222,22 @@ def pause(machine: Machine, index: int, cycle: int, cause: int) -> None:
 
 @inner
 def wait(machine: Machine, index: int, counter: int, need: int) -> None:
-    """Wait until a counter, as others see it, has reached ``need``."""
+    """Wait from the end of the turn on until a counter, as others see it, has reached ``need``."""
+    station = machine.stations[index]
+    station.waits_on = counter
+    station.need = need
+
+
+@inner
+def join_waiters(machine: Machine, index: int) -> None:
+    """Put a station that waits for a counter, as its turn has ended, among those who do."""
+    station = machine.stations[index]
+    counter = station.waits_on
     column = counter % stations.TILE_COUNTERS
     if counter >= stations.CHIP_COUNTERS:
         column = counter - stations.CHIP_COUNTERS + stations.TILE_COUNTERS
     book(machine, index, machine.clock[0].now)
-    station = machine.stations[index]
     station.cause = machine.causes[index % stations.GROUP_STATIONS, column]
-    station.waits_on = counter
-    station.need = need
     station.next_waiter = machine.first_waiter[counter]
     machine.first_waiter[counter] = index
     _expect(machine, index, machine.clock[0].now)
@@ -290,7 +309,8 @@ def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -
     idle = max(now - station.mark, 0)
     fetched = min(idle, fetch - station.fetch_mark)
     fenced = min(idle - fetched, _waited_at_fences(machine, index) - station.fence_mark)
-    entry = station.queue[station.taken % stations.UNIT_PLACES]
+    begin_instruction(machine, index)
+    entry = machine.unit_queue[index][station.taken % stations.UNIT_PLACES]
     station.instruction = entry.instruction
     station.base = entry.base
     for cause, spent in (
@@ -299,7 +319,6 @@ def take(machine: Machine, index: int, queue_counter: int, begun_counter: int) -
         (_DISPATCH, idle - fetched - fenced),
     ):
         machine.usage[index, cause] += spent
-        machine.by_instruction[station.instruction, cause] += spent
     station.mark = now
     station.cause = _BUSY
     station.taken += 1
@@ -335,6 +354,7 @@ def complete(machine: Machine, index: int, counter: int) -> None:
         for cause in range(stations.CAUSES):
             span.usage[cause] = machine.usage[index, cause]
         clock.spans += 1
+    book_instruction(machine, index)
     station.instruction = NO_INSTRUCTION
     station.cause = _DISPATCH
     station.fence_mark = _waited_at_fences(machine, index)

@@ -11,10 +11,12 @@ from darwinn_sim import chip
 from darwinn_sim.isa.codes import ScalarFlag, ScalarUnit, TileFlag, TileUnit
 from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.compiled import inner
-from darwinn_sim.kernel.instructions import RingConsumer
+from darwinn_sim.kernel.instructions import RingConsumer, RingInfeed, RingOutfeed
 from darwinn_sim.timing import stations
 from darwinn_sim.timing.machine import (
+    begin_instruction,
     book,
+    book_instruction,
     busy,
     complete,
     effect,
@@ -35,7 +37,7 @@ from darwinn_sim.timing.places import check_first_row, check_first_words, stays
 from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, skip
 from darwinn_sim.timing.state import NO_INSTRUCTION, Machine
 from darwinn_sim.timing.stations import Cause
-from darwinn_sim.timing.tile_units import begin, end_turn
+from darwinn_sim.timing.tile_units import end_turn
 from darwinn_sim.timing.turns import NEVER, lowest
 from darwinn_sim.units import mesh_bus, ring_bus
 from darwinn_sim.units.memories import NARROW_WORDS
@@ -49,6 +51,11 @@ _ROW_TAKER = stations.CHIP_GROUP * stations.GROUP_STATIONS + stations.ROW_TAKER
 _OUTFEED = ring_bus.OUTFEED_TARGET
 _ARRIVED = stations.CHIP_COUNTERS + stations.OUTFEED_ARRIVED
 _POPPED = stations.CHIP_COUNTERS + stations.OUTFEED_POPPED
+_DELIVERED = stations.CHIP_COUNTERS + stations.BYTES_DELIVERED
+_PUSHED = stations.CHIP_COUNTERS + stations.BYTES_PUSHED
+PUSH_BYTES = 4
+"""Bytes that the scalar core pushes into the output FIFO at a time."""
+
 _ON_THE_RING = 1
 """Phase of a sender whose row has yet to arrive."""
 
@@ -147,25 +154,23 @@ def _pass_token(machine: Machine, channel: int) -> None:
 
 
 @inner
-def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
-    """Send one row of a ring producer."""
+def produce(machine: Machine, index: int, tile: int, tables: Tables) -> bool:
+    """Send one row of a ring producer; return, as all, whether its instruction has ended."""
     station = machine.stations[index]
     counters = tile_counters(tile)
-    if station.instruction < 0 and not begin(machine, index, TileUnit.RING_PRODUCER, tile, tables):
-        return
     parameters = tables.ring_producer[station.row]
     channel = parameters.consumer_b
     if station.phase != _ON_THE_RING:
         if not station.ready:
             if not passes(machine, index, parameters.watchers, counters, station.first.begins, -1):
-                return
+                return False
             station.ready = 1
         if not _ring_is_free(machine, index, channel, parameters.targets):
-            return
+            return False
         check_first_row(machine, index, parameters.wide_read)
         _send(machine, channel, parameters.targets, chip.ROW_WORDS)
         if _must_wait(machine, index):
-            return
+            return False
     station.phase = 0
     ended = ring_bus.step_producer(station, parameters)
     station.elements += 1
@@ -180,34 +185,30 @@ def produce(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     busy(machine, index, 1)
     if station.first.done:
         ring_bus.end_producer(station, parameters, machine.sides[tile])
-        complete(machine, index, counters + stations.COMPLETED + TileUnit.RING_PRODUCER)
+    return bool(station.first.done)
 
 
 @inner
-def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: int) -> None:
+def consume(machine: Machine, index: int, tile: int, tables: Tables, channel: int) -> bool:
     """Write one row that has arrived."""
     station = machine.stations[index]
     counters = tile_counters(tile)
-    unit = TileUnit.RING_CONSUMER_A + channel
-    if station.instruction < 0 and not begin(machine, index, unit, tile, tables):
-        return
     parameters = tables.ring_consumer[station.row]
     if ring_bus.waits_for_watchers(station):
         if not passes(machine, index, parameters.watchers, counters, station.first.begins, -1):
-            return
+            return False
         station.ready = 1
     arrived = counters + stations.ROWS_ARRIVED + channel
     if machine.counters[arrived] <= station.total:
         wait(machine, index, arrived, station.total + 1)
-        return
+        return False
     only_waits = _take_row(machine, index, tile, channel, parameters)
     if only_waits and machine.counters[arrived] <= station.total:
         # The next turn would only find that the next row has not arrived.
         wait(machine, index, arrived, station.total + 1)
     else:
         wake_at(machine, index, machine.clock[0].now + 1)
-    if station.first.done:
-        complete(machine, index, counters + stations.COMPLETED + unit)
+    return bool(station.first.done)
 
 
 @inner
@@ -259,7 +260,8 @@ def take_rows(machine: Machine, tables: Tables) -> None:
 @inner
 def begin_scalar_unit(machine: Machine, index: int, which: int, tables: Tables) -> bool:
     """Take the next instruction of a pop, the infeed or the outfeed; False if there is none, or it
-    only starts now."""
+    only starts now.
+    """
     counters = stations.CHIP_COUNTERS
     queued, begun = counters + stations.UNIT_QUEUED + which, counters + stations.UNIT_BEGUN + which
     if not take(machine, index, queued, begun):
@@ -280,97 +282,136 @@ def begin_scalar_unit(machine: Machine, index: int, which: int, tables: Tables) 
 
 
 @inner
-def infeed(machine: Machine, index: int, tables: Tables) -> None:
+def infeed(machine: Machine, index: int, tables: Tables) -> bool:
     """Collect a unit of a buffer; if it closes the row, send that."""
     station = machine.stations[index]
     counters = stations.CHIP_COUNTERS
-    if station.instruction < 0 and not begin_scalar_unit(
-        machine, index, ScalarUnit.RING_INFEED, tables
-    ):
-        return
     parameters = tables.infeed[station.row]
     words = ring_bus.unit_words(parameters.fifo)
     closes = ring_bus.closes_row(station, parameters)
     if station.phase != _ON_THE_RING:
         if closes and not _ring_is_free(machine, index, parameters.consumer_b, parameters.targets):
-            return
+            return False
         if not passes(machine, index, parameters.watchers, counters, station.first.begins, -1):
-            return
+            return False
         if closes:
             _send(machine, parameters.consumer_b, parameters.targets, station.words + words)
             if _must_wait(machine, index):
-                return
+                return False
     station.phase = 0
     ended = ring_bus.step_infeed(station, parameters, closes)
     station.elements += 1
-    amount = ring_bus.infeed_increment(parameters, ended)
-    effect(machine, counters + ring_bus.INFEED_FLAG[parameters.fifo], amount)
+    flag = counters + ring_bus.INFEED_FLAG[parameters.fifo]
+    effect(machine, flag, ring_bus.infeed_increment(parameters, ended))
     if sync.produce(parameters.token_producer, ended):
         _pass_token(machine, parameters.consumer_b)
-    busy(machine, index, 1)
-    if station.first.done:
-        complete(machine, index, counters + stations.UNIT_COMPLETED + ScalarUnit.RING_INFEED)
+    ahead = _collect_ahead(machine, index, parameters, words)
+    busy(machine, index, 1 + ahead)
+    single = traversal.single_blocks(parameters.buffer)
+    grow(machine, flag, ahead, ring_bus.infeed_increment(parameters, single))
+    return bool(station.first.done)
 
 
 @inner
-def outfeed(machine: Machine, index: int, tables: Tables) -> None:
+def _collect_ahead(machine: Machine, index: int, parameters: RingInfeed, words: int) -> int:
+    """Collect the units that nothing can hold up and that do not close the row; return how many."""
+    station = machine.stations[index]
+    if rate(parameters.token_producer, parameters.buffer):
+        return 0
+    units = min(
+        plain_elements(station.first, parameters.buffer, parameters.watchers, -1),
+        ring_bus.units_before_close(station, parameters),
+    )
+    station.words += units * words
+    skip(station, station.first, parameters.buffer, units)
+    return units
+
+
+@inner
+def outfeed(machine: Machine, index: int, tables: Tables) -> bool:
     """Take a unit from the row that has arrived, to the host or to scalar memory."""
     station = machine.stations[index]
     counters = stations.CHIP_COUNTERS
-    if station.instruction < 0 and not begin_scalar_unit(
-        machine, index, ScalarUnit.RING_OUTFEED, tables
-    ):
-        return
     parameters = tables.outfeed[station.row]
     if machine.counters[_ARRIVED] <= station.total:
         wait(machine, index, _ARRIVED, station.total + 1)
-        return
+        return False
     size = chip.ACTIVATION_UNIT_BYTES if parameters.to_host else 0
     if size and not room_for_output(machine, index, size):
-        return
+        return False
     if not passes(machine, index, parameters.watchers, counters, station.first.begins, -1):
-        return
+        return False
     amount = ring_bus.step_outfeed(station, parameters)
     station.elements += 1
     push_output(machine, size)
-    effect(machine, counters + ScalarFlag.RING_OUTFEED, amount)
+    flag = counters + ScalarFlag.RING_OUTFEED
+    effect(machine, flag, amount)
+    ahead = 0
     if ring_bus.has_used_row(station, parameters):
         station.total += 1
         station.position = 0
         _make_room(machine, _POPPED)
-    busy(machine, index, 1)
-    if station.first.done:
-        complete(machine, index, counters + stations.UNIT_COMPLETED + ScalarUnit.RING_OUTFEED)
+    else:
+        ahead = _take_ahead(machine, index, parameters, size)
+    busy(machine, index, 1 + ahead)
+    grow(machine, flag, ahead, rate(parameters.producer, parameters.buffer))
+    return bool(station.first.done)
+
+
+@inner
+def _take_ahead(machine: Machine, index: int, parameters: RingOutfeed, size: int) -> int:
+    """Take the units that nothing can hold up and after which more of the row is needed; return
+    how many.
+
+    The output FIFO must have room for them, and for what the scalar core can push meanwhile.
+    """
+    station = machine.stations[index]
+    units = min(
+        plain_elements(station.first, parameters.buffer, parameters.watchers, -1),
+        ring_bus.units_before_use(station, parameters),
+    )
+    if size and not _has_room(machine, units * (size + PUSH_BYTES)):
+        return 0
+    station.position += units * ring_bus.taken_words(parameters)
+    skip(station, station.first, parameters.buffer, units)
+    machine.stations[stations.LINK_OUT].words += units * size
+    grow(machine, _PUSHED, units, size)
+    return units
 
 
 @inner
 def room_for_output(machine: Machine, index: int, size: int) -> bool:
     """The output FIFO has room for ``size`` bytes; otherwise wait for it."""
-    delivered = stations.CHIP_COUNTERS + stations.BYTES_DELIVERED
-    out = machine.stations[stations.LINK_OUT]
-    room_from = out.words + size - machine.rates[0].host_fifo_bytes
-    if machine.counters[delivered] < room_from:
-        wait(machine, index, delivered, room_from)
-        return False
-    return True
+    if _has_room(machine, size):
+        return True
+    wait(machine, index, _DELIVERED, _room_from(machine, size))
+    return False
+
+
+@inner
+def _has_room(machine: Machine, size: int) -> bool:
+    return bool(machine.counters[_DELIVERED] >= _room_from(machine, size))
+
+
+@inner
+def _room_from(machine: Machine, size: int) -> int:
+    """The bytes delivered from which on the output FIFO has room for ``size`` more."""
+    return machine.stations[stations.LINK_OUT].words + size - machine.rates[0].host_fifo_bytes
 
 
 @inner
 def push_output(machine: Machine, size: int) -> None:
     """Append ``size`` bytes to the output FIFO, whose writers are never two in a cycle's end."""
     machine.stations[stations.LINK_OUT].words += size
-    effect(machine, stations.CHIP_COUNTERS + stations.BYTES_PUSHED, size)
+    effect(machine, _PUSHED, size)
 
 
 @inner
 def send_words(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> None:
-    """The sending side of a mesh unit; it also begins and ends the instruction of both sides."""
+    """The sending side of a mesh unit."""
     station = machine.stations[index]
     counters = tile_counters(tile)
-    if station.instruction < 0 and not _begin_mesh(machine, index, tile, link, tables):
-        return
     if station.done:
-        _end_mesh(machine, index, index - stations.SEND + stations.RECEIVE, link, tile)
         return
     parameters = tables.mesh[station.row]
     neighbour = tile_counters(mesh_bus.neighbour(tile, link))
@@ -406,7 +447,6 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
     grow(machine, neighbour + stations.MESH_PUSHED + link, ahead, per_cycle)
     grow(machine, flag, ahead, per_cycle * rate(parameters.read_producer, parameters.narrow_read))
     station.done = station.first.done
-    _end_mesh(machine, index, index - stations.SEND + stations.RECEIVE, link, tile)
 
 
 @inner
@@ -414,8 +454,6 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
     """The receiving side of a mesh unit."""
     station = machine.stations[index]
     counters = tile_counters(tile)
-    if station.instruction < 0 or station.done:
-        return
     parameters = tables.mesh[station.row]
     pushed = counters + stations.MESH_PUSHED + link
     flag = counters + mesh_bus.INBOUND_FLAG[link]
@@ -451,7 +489,6 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
         grow(machine, counters + stations.MESH_POPPED + link, ahead, per_cycle)
     grow(machine, flag, ahead, per_cycle * rate(parameters.write_producer, parameters.narrow_write))
     station.done = station.first.done
-    _end_mesh(machine, index - stations.RECEIVE + stations.SEND, index, link, tile)
 
 
 @inner
@@ -471,13 +508,9 @@ def _cycles_ahead(machine: Machine, words: int, counter: int, level: int) -> int
 
 
 @inner
-def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> bool:
-    """Begin an instruction on both sides."""
-    unit = TileUnit.MESH_SOUTH + link
-    begun = begin(machine, index, unit, tile, tables)
+def begin_mesh(machine: Machine, index: int, begun: bool, tables: Tables) -> None:
+    """Begin on both sides the instruction that the sending one has taken."""
     station = machine.stations[index]
-    if station.instruction < 0:
-        return False
     parameters = tables.mesh[station.row]
     mesh_bus.begin_read(station.first, parameters, station.base)
     station.stays = stays(station.first, parameters.narrow_read, NARROW_WORDS)
@@ -486,6 +519,7 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
     receiver = machine.stations[other]
     now = machine.clock[0].now
     book(machine, other, now)
+    begin_instruction(machine, other)
     receiver.instruction = station.instruction
     receiver.row = station.row
     receiver.waited[:] = 0
@@ -497,18 +531,20 @@ def _begin_mesh(machine: Machine, index: int, tile: int, link: int, tables: Tabl
     elif station.done and not begun:
         # What has no side to move in its first cycle has ended before.
         wake_at(machine, index, station.mark - 1)
-    return begun
 
 
 @inner
-def _end_mesh(machine: Machine, sender: int, receiver: int, link: int, tile: int) -> None:
+def end_mesh(machine: Machine, tile: int, link: int) -> None:
     """A side that is done waits for the other; when both are, the instruction ends."""
+    sender = station_of(stations.FIRST_TILE_GROUP + tile, stations.SEND + link)
+    receiver = station_of(stations.FIRST_TILE_GROUP + tile, stations.RECEIVE + link)
     station = machine.stations[sender]
     other = machine.stations[receiver]
     end = machine.clock[0].now + 1
     if station.done and other.done:
         book(machine, sender, end)
         book(machine, receiver, end)
+        book_instruction(machine, receiver)
         other.instruction = NO_INSTRUCTION
         other.cause = _DISPATCH
         unit = TileUnit.MESH_SOUTH + link

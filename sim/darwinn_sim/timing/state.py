@@ -38,7 +38,6 @@ class Station(Record):
     row: int
     base: int
     begun: int
-    queue: Annotated[Records[QueueEntry], stations.UNIT_PLACES]
     queued: int
     taken: int
     first: traversal.State
@@ -228,10 +227,13 @@ class Sides(Record):
 class Machine(NamedTuple):
     """All arrays of a run.
 
+    ``usage`` is how each station has spent its cycles, by cause, and ``usage_before`` the same as
+    it took its instruction; ``by_instruction`` is how instructions that have ended spent theirs.
     ``flag_cycles`` holds, for each tile, the cycles in which results that add to flag 0 are
     written; ``reserved`` the rows sent to each ring FIFO and the bytes sent to each stream.
     ``steps`` is the present block of the core's trace; ``sides`` is indexed by tile,
-    ``tile_queue`` by tile and place. ``writes`` are bursts of output under way, used in turn.
+    ``tile_queue`` by tile and place, ``unit_queue`` by station and place. ``writes`` are bursts of
+    output under way, used in turn.
     """
 
     clock: Records[Clock]
@@ -244,9 +246,11 @@ class Machine(NamedTuple):
     effects: Records[Effect]
     causes: NDArray[np.int64]
     usage: NDArray[np.int64]
+    usage_before: NDArray[np.int64]
     by_instruction: NDArray[np.int64]
     executions: NDArray[np.int64]
     tile_queue: Records[Records[QueueEntry]]
+    unit_queue: Records[Records[QueueEntry]]
     sides: Records[Sides]
     reserved: NDArray[np.int64]
     flag_cycles: NDArray[np.int64]

@@ -78,8 +78,15 @@ STATION_OF_UNIT: Final = np.array(
 )
 """Station that takes the instructions of a tile unit (``TileUnit``)."""
 
+UNIT_OF_STATION: Final = np.full(GROUP_STATIONS, -1)
+"""The tile unit whose instructions a station takes, -1: none."""
+UNIT_OF_STATION[STATION_OF_UNIT] = range(len(STATION_OF_UNIT))
+
 STATION_OF_SCALAR_UNIT: Final = np.array([POP_ACTIVATIONS, POP_PARAMETERS, INFEED, OUTFEED])
 """Station of a unit beside the scalar core (``ScalarUnit``)."""
+SCALAR_UNIT_OF_STATION: Final = np.full(GROUP_STATIONS, -1)
+"""The reverse; -1: none."""
+SCALAR_UNIT_OF_STATION[STATION_OF_SCALAR_UNIT] = range(len(STATION_OF_SCALAR_UNIT))
 
 
 # Counters of a tile: its flags, then these.

@@ -17,7 +17,6 @@ from darwinn_sim.timing.machine import (
     busy,
     complete,
     effect,
-    forget,
     grow,
     lets_pass,
     load,
@@ -52,6 +51,8 @@ _TILE_FENCE = BY_NAME["TileFence"].opcode
 _STATION_OF_UNIT = stations.STATION_OF_UNIT
 _BUSY = int(Cause.BUSY)
 _COMPUTE = int(Cause.COMPUTE)
+
+_NOTHING = -1
 
 _STARTS, _ENDS, _DRAINS = range(3)
 """Where the tensor unit stands: before a segment, at its last iteration, after all of them."""
@@ -116,15 +117,14 @@ def dispatch(machine: Machine, index: int, tile: int, tables: Tables) -> None:
             return
     else:
         unit = tables.unit[instruction]
-        target = machine.stations[
-            station_of(stations.FIRST_TILE_GROUP + tile, _STATION_OF_UNIT[unit])
-        ]
+        of_unit = station_of(stations.FIRST_TILE_GROUP + tile, _STATION_OF_UNIT[unit])
+        target = machine.stations[of_unit]
         begun = counters + stations.BEGUN + unit
         room_from = target.queued - machine.rates[0].unit_queue + 1
         if machine.counters[begun] < room_from:
             wait(machine, index, begun, room_from)
             return
-        place = target.queue[target.queued % stations.UNIT_PLACES]
+        place = machine.unit_queue[of_unit][target.queued % stations.UNIT_PLACES]
         place.instruction = instruction
         place.base = entry.base
         target.queued += 1
@@ -170,48 +170,57 @@ def _queued(machine: Machine, tile: int, unit: int) -> int:
 
 
 @inner
-def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> None:
-    """A turn at the last iteration of each segment of the plan, and before one that must wait."""
+def drain(machine: Machine, index: int, tile: int) -> bool:
+    """End an instruction of the tensor unit, which lasts until its results are in narrow memory.
+
+    Returns whether that takes the turn.
+    """
+    station = machine.stations[index]
+    if station.instruction < 0 or station.phase != _DRAINS:
+        return False
+    cycles = machine.rates[0].drain_cycles
+    if cycles > 0:
+        busy(machine, index, cycles)
+    complete(machine, index, tile_counters(tile) + stations.COMPLETED + TileUnit.TENSOR)
+    return cycles > 0
+
+
+@inner
+def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> bool:
+    """A turn at the last iteration of each segment of the plan, and before one that must wait.
+
+    Returns, as all turns of units, whether the instruction has ended.
+    """
     station = machine.stations[index]
     counters = tile_counters(tile)
-    completed = counters + stations.COMPLETED + TileUnit.TENSOR
-    if station.instruction >= 0 and station.phase == _DRAINS:
-        # The instruction lasts until its results are in narrow memory.
-        drain = machine.rates[0].drain_cycles
-        if drain > 0:
-            busy(machine, index, drain)
-        complete(machine, index, completed)
-        if drain > 0:
-            return
-    if station.instruction < 0 and not begin(machine, index, TileUnit.TENSOR, tile, tables):
-        return
     if tables.opcode[station.instruction] == tensor_unit.FUNCTION_TABLE:
         busy(machine, index, 1)
-        complete(machine, index, completed)
-        return
+        return True
     now = machine.clock[0].now
     if station.phase == _STARTS:
         waits = _segment(station, tables).waits
         watchers = tables.tensor[station.row].watchers
         if waits and not passes(machine, index, watchers, counters, waits, -1):
-            return
+            return False
         station.phase = _ENDS
         rest = _segment(station, tables).count - 1
         if rest:
             busy(machine, index, rest)
-            return
-    if not _has_room(machine, station, tables, now):
+            return False
+    segment = _segment(station, tables)
+    if not _has_room(machine, station, segment, now):
         pause(machine, index, _room_from(machine, station), _COMPUTE)
-        return
-    _end_segment(machine, index, tile, tables, now)
+        return False
+    _end_segment(machine, index, tile, segment, tables, now)
     if station.phase == _STARTS and _may_begin(machine, station, counters, tables):
         quiet = _end_quiet_segments(machine, index, tile, tables)
         station.phase = _ENDS
         busy(machine, index, quiet + _segment(station, tables).count)
-        return
+        return False
     busy(machine, index, 1)
     if station.phase == _DRAINS and station.total > now + 1:
         pause(machine, index, station.total, _COMPUTE)
+    return False
 
 
 @inner
@@ -238,9 +247,9 @@ def _may_begin(machine: Machine, station: Station, counters: int, tables: Tables
 
 
 @inner
-def _has_room(machine: Machine, station: Station, tables: Tables, cycle: int) -> bool:
+def _has_room(machine: Machine, station: Station, segment: Segment, cycle: int) -> bool:
     """Few enough results of earlier runs wait in ``cycle`` for the segment to end."""
-    return not _segment(station, tables).outputs or _room_from(machine, station) <= cycle
+    return not segment.outputs or _room_from(machine, station) <= cycle
 
 
 @inner
@@ -267,21 +276,22 @@ def _end_quiet_segments(machine: Machine, index: int, tile: int, tables: Tables)
         if segment.parameter_reads or segment.sum_writes or following.waits:
             break
         last = now + cycles + segment.count
-        if not _has_room(machine, station, tables, last):
+        if not _has_room(machine, station, segment, last):
             break
         if writer.queued - writer.taken > MOST_AHEAD:
             break
         cycles += segment.count
-        _end_segment(machine, index, tile, tables, last)
+        _end_segment(machine, index, tile, segment, tables, last)
     return cycles
 
 
 @inner
-def _end_segment(machine: Machine, index: int, tile: int, tables: Tables, cycle: int) -> None:
+def _end_segment(
+    machine: Machine, index: int, tile: int, segment: Segment, tables: Tables, cycle: int
+) -> None:
     """The last iteration of a segment: flags, and results on their way to narrow memory."""
     station = machine.stations[index]
     counters = tile_counters(tile)
-    segment = _segment(station, tables)
     place = tables.tensor_plan.place[station.row]
     if segment.fault != state.NO_FAULT:
         check(machine, index, False, segment.fault, 0)
@@ -345,13 +355,10 @@ def write_results(machine: Machine, index: int, tile: int) -> None:
 
 
 @inner
-def pack(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+def pack(machine: Machine, index: int, tile: int, tables: Tables) -> bool:
     """Gather words, and write the row when it is closed."""
     station = machine.stations[index]
     counters = tile_counters(tile)
-    completed = counters + stations.COMPLETED + TileUnit.NARROW_TO_WIDE
-    if station.instruction < 0 and not begin(machine, index, TileUnit.NARROW_TO_WIDE, tile, tables):
-        return
     parameters = tables.narrow_to_wide[station.row]
     behind = machine.rates[0].row_write_cycles
     moved = False
@@ -381,7 +388,8 @@ def pack(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     if narrow_to_wide.has_ended(station):
         narrow_to_wide.end(station, parameters, machine.sides[tile])
         check(machine, index, bool(station.second.done), state.FAULT_ROW_COUNT, 0)
-        complete(machine, index, completed)
+        return True
+    return False
 
 
 @inner
@@ -430,18 +438,15 @@ def end_turn(machine: Machine, index: int, moved: bool, ahead: int) -> None:
     """
     if not moved:
         return
-    if machine.stations[index].waits_on >= 0:
-        forget(machine, index)
+    machine.stations[index].waits_on = _NOTHING
     busy(machine, index, 1 + ahead)
 
 
 @inner
-def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
+def spread(machine: Machine, index: int, tile: int, tables: Tables) -> bool:
     """Spread words of a row, fetching the next row when one is used up."""
     station = machine.stations[index]
     counters = tile_counters(tile)
-    if station.instruction < 0 and not begin(machine, index, TileUnit.WIDE_TO_NARROW, tile, tables):
-        return
     parameters = tables.wide_to_narrow[station.row]
     write = station.second
     flag = wide_to_narrow.flag(parameters)
@@ -464,7 +469,7 @@ def spread(machine: Machine, index: int, tile: int, tables: Tables) -> None:
     )
     if write.done:
         check(machine, index, bool(station.first.done), state.FAULT_WORD_COUNT, 0)
-        complete(machine, index, counters + stations.COMPLETED + TileUnit.WIDE_TO_NARROW)
+    return bool(write.done)
 
 
 @inner

@@ -134,10 +134,28 @@ def infeed_increment(parameters: RingInfeed, ended: int) -> int:
 
 
 @inner
+def units_before_close(unit: sync.Walker, parameters: RingInfeed) -> int:
+    """Units of a RingInfeed before the one that completes the row."""
+    return (parameters.row_words - unit.words) // unit_words(parameters.fifo)
+
+
+@inner
+def taken_words(parameters: RingOutfeed) -> int:
+    """Words that a RingOutfeed takes from a row at a time."""
+    return 2 if parameters.to_host else 1
+
+
+@inner
 def step_outfeed(unit: sync.Walker, parameters: RingOutfeed) -> int:
     """A unit of a row has been taken, and ``position`` is behind it: what flag 7 grows by."""
-    unit.position += 2 if parameters.to_host else 1
+    unit.position += taken_words(parameters)
     return sync.produce(parameters.producer, traversal.step(unit.first, parameters.buffer))
+
+
+@inner
+def units_before_use(unit: sync.Walker, parameters: RingOutfeed) -> int:
+    """Units of a row before the one after which a RingOutfeed needs no more of it."""
+    return (parameters.row_words - unit.position) // taken_words(parameters)
 
 
 @inner

@@ -9,8 +9,6 @@ from darwinn_sim import chip
 from darwinn_sim.units.memories import NARROW_MASK
 
 _GRANULES = 4 * chip.WIDE_ROWS
-_MOST_PLANES = 8
-"""Granules that an iteration reads from its own on, at most."""
 
 
 def may_leave(tensor: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -19,12 +17,27 @@ def may_leave(tensor: NDArray[np.void]) -> NDArray[np.bool_]:
     Nearly all stay within the memories, and so need not be looked at iteration by iteration.
     """
     leave: NDArray[np.bool_] = (
-        _leaves(tensor["narrow_write"], chip.NARROW_BYTES - chip.WORD_BYTES)
+        addresses_may_leave(tensor)
         | _leaves(tensor["partial_sum"], _GRANULES - 1)
-        | _leaves(tensor["parameter_read"], _GRANULES - 1 - _MOST_PLANES)
         | (tensor["load_parameter_zero_point"] != 0)
     )
     return leave
+
+
+def addresses_may_leave(tensor: NDArray[np.void]) -> NDArray[np.bool_]:
+    """The same of the addresses that a plan has for each iteration and word of results, not only
+    for each segment.
+    """
+    leave: NDArray[np.bool_] = _leaves(
+        tensor["narrow_write"], chip.NARROW_BYTES - chip.WORD_BYTES
+    ) | _leaves(tensor["parameter_read"], last_granules(tensor))
+    return leave
+
+
+def last_granules(tensor: NDArray[np.void]) -> NDArray[np.int64]:
+    """The last granule from which on wide memory has all planes that an iteration reads."""
+    planes: NDArray[np.int64] = tensor["products"] * np.where(tensor["parameter_16bit"], 2, 1)
+    return _GRANULES - planes
 
 
 def are_plain(tensor: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -48,7 +61,7 @@ def _limits(walks: NDArray[np.void]) -> NDArray[np.int64]:
     return limit
 
 
-def _leaves(walks: NDArray[np.void], last: int) -> NDArray[np.bool_]:
+def _leaves(walks: NDArray[np.void], last: int | NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which traversals may reach an address below 0 or beyond ``last``."""
     reach, offset = _limits(walks) * walks["step"], walks["double_offset"]
     least = walks["base"] + np.minimum(reach, 0).sum(axis=1) + np.minimum(offset, 0)

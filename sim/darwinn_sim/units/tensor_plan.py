@@ -81,8 +81,11 @@ def most_elements(traversal: NDArray[np.void]) -> int:
     return math.prod(limit + 1 for limit in limits)
 
 
-def plan(instructions: NDArray[np.void]) -> TensorPlan:
+def plan(instructions: NDArray[np.void], *, addresses: bool = True) -> TensorPlan:
     """Walk the traversals of ``instructions`` (records of tensor instructions).
+
+    Without ``addresses`` a plan says when its instructions do something, not where: ``operand``,
+    ``granule`` and ``write_address`` are empty, and no segment is ``late``.
 
     Raises ``PlanTooLong``.
     """
@@ -97,10 +100,10 @@ def plan(instructions: NDArray[np.void]) -> TensorPlan:
     iterations, segments, words = _room(most, budget)
     room = TensorPlan(
         place=Place.zeros(len(instructions)),
-        operand=np.zeros(iterations, np.int32),
-        granule=np.zeros(iterations, np.int16),
+        operand=np.zeros(iterations * addresses, np.int32),
+        granule=np.zeros(iterations * addresses, np.int16),
         segment=Segment.zeros(segments),
-        write_address=np.zeros(words, np.int32),
+        write_address=np.zeros(words * addresses, np.int32),
         write_flag=np.zeros(words, np.uint8),
     )
     total = numbers(np.zeros(3, np.int64))
@@ -195,6 +198,7 @@ def _walk_all(
             place.iteration, place.iterations = same.iteration, same.iterations
             place.segment, place.segments = same.segment, same.segments
             place.write, place.writes = same.write, same.writes
+            place.cells = same.cells
             continue
         main, writes = most[row]
         if budget < 0 or main > MAX_ITERATIONS or writes > MAX_ITERATIONS:
@@ -207,18 +211,21 @@ def _walk_all(
             plan.granule[place.iteration : place.iteration + main],
             plan.segment[place.segment : place.segment + main],
         )
+        for number in range(place.segment, place.segment + place.segments):
+            place.cells += plan.segment[number].count * plan.segment[number].lanes
         place.writes = _walk_writes(
             instructions[row],
             states[0],
             plan.write_address[place.write : place.write + writes],
             plan.write_flag[place.write : place.write + writes],
         )
-        tensor_late.mark(
-            instructions[row],
-            plan.segment[place.segment : place.segment + place.segments],
-            plan.operand[place.iteration : place.iteration + place.iterations],
-            plan.write_address[place.write : place.write + place.writes],
-        )
+        if len(plan.operand):
+            tensor_late.mark(
+                instructions[row],
+                plan.segment[place.segment : place.segment + place.segments],
+                plan.operand[place.iteration : place.iteration + place.iterations],
+                plan.write_address[place.write : place.write + place.writes],
+            )
         total[0] += place.iterations
         total[1] += place.segments
         total[2] += place.writes
@@ -240,8 +247,9 @@ def _walk(
 ) -> tuple[int, int]:
     """Fill the arrays for one instruction; return (iterations, segments)."""
     main = states.main
-    traversal.fill(operand, states.narrow_read, instruction.narrow_read)
-    traversal.fill(granule, states.parameter_read, instruction.parameter_read)
+    if len(operand):
+        traversal.fill(operand, states.narrow_read, instruction.narrow_read)
+        traversal.fill(granule, states.parameter_read, instruction.parameter_read)
     _start(instruction, states)
     reads_first = not instruction.partial_sum_read & 1
     keeps_sum = instruction.partial_sum_read >> 1
@@ -267,7 +275,7 @@ def _walk(
             segment.continues = reads_first or not (keeps_sum or _is_first(main, instruction))
         sum_address = traversal.address(states.partial_sum, instruction.partial_sum)
         segment.sum_row = sum_address >> 2
-        if instruction.opcode == INTERPOLATE:
+        if instruction.opcode == INTERPOLATE and len(operand):
             offset, granule[iteration] = _tap(main, instruction)
             operand[iteration] += offset
         iteration += _leap(instruction, states, segment, depths)
@@ -403,7 +411,8 @@ def _walk_writes(
 ) -> int:
     """Fill in where the result words go, and what they add; return how many there are."""
     write, producer = instruction.narrow_write, instruction.narrow_write_producer
-    traversal.fill(address, states.narrow_write, write)
+    if len(address):
+        traversal.fill(address, states.narrow_write, write)
     count = traversal.fill_ends(flag, states.narrow_write, write, producer.depth)
     if not producer.increment:
         flag[:count] = np.uint8(0)

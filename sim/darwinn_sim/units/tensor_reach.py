@@ -11,17 +11,18 @@ from darwinn_sim.kernel.structure import Records
 from darwinn_sim.units import memories
 from darwinn_sim.units.memories import NARROW_MASK
 from darwinn_sim.units.output_stage import result_words
+from darwinn_sim.units.tensor_bounds import last_granules
 from darwinn_sim.units.tensor_cells import INTERPOLATE, MAC, values_of, works
 from darwinn_sim.units.tensor_plan import TensorPlan
 from darwinn_sim.units.tensor_records import KEEP_SUMS, Parameters, Place, Segment
 
-_GRANULES = 4 * chip.WIDE_ROWS
-_MOST_PLANES = 8
-"""Granules that an iteration reads from its own on, at most."""
-
 
 def mark(tensor: Records[Parameters], plan: TensorPlan) -> None:
-    """Note in each segment of a plan its fault, or ``NO_FAULT``."""
+    """Note in each segment of a plan its fault, or ``NO_FAULT``.
+
+    A plan may lack addresses that are all there (``tensor_bounds``).
+    """
+    last = last_granules(tensor)
     _, first = np.unique(plan.place["segment"], return_index=True)
     for row in first:
         place = plan.place[int(row)]
@@ -31,7 +32,7 @@ def mark(tensor: Records[Parameters], plan: TensorPlan) -> None:
         words = plan.write_address[begin : begin + count] & NARROW_MASK
         # Of nearly all instructions the farthest places are there, and so are all others.
         least, greatest = int(granules.min(initial=0)), int(granules.max(initial=0))
-        reads = least >= 0 and greatest + _MOST_PLANES < _GRANULES
+        reads = least >= 0 and greatest <= last[row]
         writes = bool(words.max(initial=0) <= chip.NARROW_BYTES - chip.WORD_BYTES)
         _mark(tensor[int(row)], plan, place, reads, writes)
 

@@ -52,7 +52,8 @@ class Segment(Record, align=True):
 
 
 class Place(Record):
-    """Where an instruction's part of the plan begins in each array, and how long it is."""
+    """Where an instruction's part of the plan begins in each array, and how long it is; ``cells``
+    are the valid lanes of all its iterations together."""
 
     iteration: int
     iterations: int
@@ -60,3 +61,4 @@ class Place(Record):
     segments: int
     write: int
     writes: int
+    cells: int

@@ -388,5 +388,5 @@ class _Binaries:
             if len(models) != 1:
                 raise InputError(f"{path}: holds {counted(len(models), 'compiled model')}, not one")
             executable = models[0].inference
-            self._loaded[name] = executable, lower_executable(executable)
+            self._loaded[name] = executable, lower_executable(executable, addresses=False)
         return self._loaded[name]

@@ -366,7 +366,7 @@ def time_executable(
         "estimated_cycles": executable.estimated_cycles_64bit or None,
     }
     try:
-        program = lower_executable(executable, assumptions=assumptions)
+        program = lower_executable(executable, assumptions=assumptions, addresses=False)
         facts["assumed"] = program.assumptions
         result = timing.simulate(executable, chip, host, assumptions=assumptions, program=program)
         bound = timing.static_bound(program, program.sizes, chip, host)

@@ -36,7 +36,7 @@ def timed(executable: Executable) -> timing.Timing:
         SimulationError: the program fails.
     """
     chip = timing.chip_description(CHIP)
-    program = lower_executable(executable, assumptions=False)
+    program = lower_executable(executable, assumptions=False, addresses=False)
     return timing.simulate(executable, chip, usual_link(), assumptions=False, program=program)
 
 
