@@ -108,7 +108,7 @@ class Description:
         return cls._rules
 
     @classmethod
-    def from_table(cls, name: str, table: Mapping[str, object], **others: str) -> Self:
+    def from_table(cls, name: str, table: Mapping[str, object], **others: Any) -> Self:
         """A description from a TOML table, and what it has besides parameters.
 
         Raises ``FormatError`` naming what is wrong.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from darwinn_formats.brief import brief
+from darwinn_formats.errors import FormatError
 from darwinn_formats.files import errors_name
 
 from darwinn_sim.chips import quantities
@@ -36,7 +37,11 @@ _PLACES: Final = {"chips": BUILT_IN, "hosts": BuiltIn(__package__, "hosts")}
 @brief
 @dataclass(frozen=True)
 class HostLink(Description):
-    """The link between host and chip, with the host's share of a request."""
+    """The link between host and chip, with the host's share of a request.
+
+    ``correlations`` of parameters that a fit has found: two names, and how what each makes a time
+    longer by goes with the other; of a pair that is not named neither tells of the other.
+    """
 
     bytes_per_second_in: Annotated[Quantity, Rule("B/s", 1e3, 1e12, "bandwidth to the chip")]
     bytes_per_second_out: Annotated[Quantity, Rule("B/s", 1e3, 1e12, "bandwidth from it")]
@@ -73,6 +78,8 @@ class HostLink(Description):
         Rule("Hz", 0, 1e10, "what the host's runtime sets; 0: as the chip is described", absent=0),
     ]
 
+    correlations: tuple[tuple[str, str, float], ...] = ()
+
     def clocked(self, chip: ChipDescription) -> ChipDescription:
         """The chip at the clock that this host sets, or as it is described if it sets none."""
         return replace(chip, clock=self.clock) if self.clock.value else chip
@@ -92,7 +99,25 @@ def chip_description(name_or_path: str) -> ChipDescription:
 def host_link(name_or_path: str) -> HostLink:
     """A built-in host link by its name, or one from a TOML file; raises as the above."""
     with errors_name(name_or_path):
-        return HostLink.from_table(*read_table(_PLACES["hosts"], name_or_path))
+        name, table = read_table(_PLACES["hosts"], name_or_path)
+        correlations = _correlations(name, table.pop("correlations", []))
+        return HostLink.from_table(name, table, correlations=correlations)
+
+
+def _correlations(name: str, given: object) -> tuple[tuple[str, str, float], ...]:
+    """The correlations of a host's file; raises ``FormatError`` for what is none."""
+    known = HostLink.parameters()
+    found: list[tuple[str, str, float]] = []
+    for pair in given if isinstance(given, list) else [None]:
+        match pair:
+            case [str(one), str(other), float() | int() as value] if (
+                {one, other} <= known.keys() and one != other and -1 <= value <= 1
+            ):
+                found.append((one, other, value))
+            case _:
+                reason = "a correlation has the names of two parameters and a number from -1 to 1"
+                raise FormatError(f"{name}.correlations", reason)
+    return tuple(found)
 
 
 def built_in(folder: str) -> tuple[str, ...]:

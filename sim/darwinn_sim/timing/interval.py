@@ -1,7 +1,8 @@
 """Where the time of a request lies, nine times out of ten: what follows from the parameters.
 
 Each parameter of the host has an interval. What of the time depends on it changes with it; what the
-parameters leave open comes together as independent errors do. How much depends on the link's rates
+parameters leave open comes together as independent errors do, or as the host's ``correlations``
+say. How much depends on the link's rates
 is told from one simulation: what was waited for the link, at most as long as its transfers took.
 """
 
@@ -67,15 +68,19 @@ _End = Callable[[Quantity, bool], float]
 
 def _deviation(spent: Shares, host: HostLink, seconds: float, end: _End) -> float:
     """How far the time may be from the predicted one, on one side."""
-    parts = (
-        spent.chip * (end(host.clock, True) - 1),
-        spent.inward * (end(host.bytes_per_second_in, True) - 1),
-        spent.outward * (end(host.bytes_per_second_out, True) - 1),
-        spent.copies * (end(host.output_copy_seconds, False) - 1),
-        spent.fixed * (end(host.fixed_seconds, False) - 1),
-        seconds * host.scatter.value,
+    parts = {
+        "clock": spent.chip * (end(host.clock, True) - 1),
+        "bytes_per_second_in": spent.inward * (end(host.bytes_per_second_in, True) - 1),
+        "bytes_per_second_out": spent.outward * (end(host.bytes_per_second_out, True) - 1),
+        "output_copy_seconds": spent.copies * (end(host.output_copy_seconds, False) - 1),
+        "fixed_seconds": spent.fixed * (end(host.fixed_seconds, False) - 1),
+        "scatter": seconds * host.scatter.value,
+    }
+    together = sum(
+        2 * correlation * parts.get(one, 0) * parts.get(other, 0)
+        for one, other, correlation in host.correlations
     )
-    return math.hypot(*parts)
+    return math.sqrt(max(sum(part * part for part in parts.values()) + together, 0))
 
 
 def _shortest(quantity: Quantity, is_rate: bool) -> float:

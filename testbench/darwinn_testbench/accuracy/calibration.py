@@ -58,6 +58,8 @@ _POOR = 0.06
 """A scatter from which on a clock between those of the runtime is tried: a hot chip slows down."""
 _BETTER = 0.8
 """How much smaller the scatter must become for that."""
+_UNRELATED = 0.01
+"""A correlation between that and 0 moves no interval by as much as a hundredth."""
 _SAME = 2.7
 """Two clocks whose misfits differ by less are both within the nine times out of ten."""
 
@@ -92,7 +94,7 @@ class Timed:
 
 def timed(executable: Executable, chip: ChipDescription) -> Timed:
     """The model of an executable, on ``chip``; raises as ``lower_executable``."""
-    program = lower_executable(executable)
+    program = lower_executable(executable, addresses=False)
 
     def cycles(link: HostLink) -> float:
         return timing.simulate(executable, chip, link, program=program).cycles
@@ -277,7 +279,12 @@ def _described(found: _Settled, base: HostLink, scatter: float, source: str) -> 
         sure = Confidence.MEDIUM if around < _SURE else Confidence.LOW
         fitted[name] = Quantity(value, source, sure, least, most)
     errors = Quantity(_rounded(scatter, False), source, Confidence.MEDIUM)
-    return replace(base, **fitted, scatter=errors)
+    correlations = tuple(
+        (PARAMETERS[one], PARAMETERS[other], round(float(value), 4))
+        for (one, other), value in np.ndenumerate(fit.correlations)
+        if one < other and abs(value) > _UNRELATED
+    )
+    return replace(base, **fitted, scatter=errors, correlations=correlations)
 
 
 def _rounded(value: float, whole: bool) -> float:

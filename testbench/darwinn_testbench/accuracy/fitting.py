@@ -38,12 +38,14 @@ Vector = NDArray[np.float64]
 class Fit:
     """Fitted logarithms of parameters.
 
-    ``deviations`` are their standard deviations, ``scatter`` is that of the logarithm of a time,
-    ``freedom`` the degrees of freedom that were left to tell it.
+    ``deviations`` are their standard deviations, ``correlations`` how they go together, ``scatter``
+    is the standard deviation of the logarithm of a time, ``freedom`` the degrees of freedom that
+    were left to tell it.
     """
 
     values: Vector
     deviations: Vector
+    correlations: Vector
     scatter: float
     freedom: float
 
@@ -86,9 +88,10 @@ def fit(parts: Vector, measured: Vector, known: Vector, doubts: Vector) -> Fit:
             break
         scatter = max(FEWEST_ERROR, math.sqrt(float(weights @ errors**2) / freedom))
     covariance = np.linalg.inv(told + before)
-    deviations = np.zeros_like(doubts)
+    deviations, correlations = np.zeros_like(doubts), np.eye(len(doubts))
     deviations[free] = np.sqrt(np.diag(covariance))
-    return Fit(values, deviations, scatter, freedom)
+    correlations[np.ix_(free, free)] = covariance / np.outer(deviations[free], deviations[free])
+    return Fit(values, deviations, correlations, scatter, freedom)
 
 
 def misfit(

@@ -202,6 +202,9 @@ def _message(found: Calibration, figures: Mapping[str, Any]) -> str:
 def host_file(link: HostLink, base: str) -> str:
     """A host's description as TOML, for ``--host``: what was fitted, and what it extends."""
     lines = [f'extends = "{base}"']
+    if link.correlations:
+        pairs = [f'    ["{one}", "{other}", {value}],' for one, other, value in link.correlations]
+        lines += ["", "correlations = [", *pairs, "]"]
     for name in _WRITTEN:
         quantity = getattr(link, name)
         unit = HostLink.parameters()[name].unit

@@ -244,6 +244,26 @@ def test_what_may_be_absent() -> None:
     assert (link.output_copy_seconds.value, link.scatter.value, link.clock.value) == (0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    "correlations",
+    [
+        '"fixed_seconds"',
+        '[["fixed_seconds", "clock"]]',
+        '[["fixed_seconds", "clock", 1.01]]',
+        '[["fixed_seconds", "clock", "-1"]]',
+        '[["fixed_seconds", "fixed_seconds", 1.0]]',
+        '[["fixed_seconds", "colour", 0.5]]',
+    ],
+)
+def test_a_correlation_that_is_none(correlations: str, tmp_path: Path) -> None:
+    path = tmp_path / "desk.toml"
+    path.write_text(f'extends = "usb3"\ncorrelations = {correlations}\n')
+    with pytest.raises(FormatError, match="has the names of two parameters and a number"):
+        host_link(str(path))
+    path.write_text('extends = "usb3"\ncorrelations = [["fixed_seconds", "clock", -1]]\n')
+    assert host_link(str(path)).correlations == (("fixed_seconds", "clock", -1),)
+
+
 def test_a_host_may_set_the_clock() -> None:
     chip = chip_description("beagle-max")
     assert host_link("usb3").clocked(chip) == chip

@@ -98,6 +98,24 @@ def test_doubts_come_together_as_independent_errors() -> None:
     assert timing.interval(timed)[1] - timed.seconds == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("correlation", [-1, -0.5, 0, 0.5, 1])
+def test_doubts_may_go_together(correlation: float) -> None:
+    """As the variance of a sum: with 1 the doubts add up, with -1 each takes from the other."""
+    host = replace(
+        doubted("fixed_seconds", 2),
+        scatter=Quantity(0, "a test", Confidence.LOW),
+        output_copy_seconds=Quantity(1e-4, "a test", Confidence.LOW, 5e-5, 2e-4),
+        correlations=(("fixed_seconds", "output_copy_seconds", correlation),),
+    )
+    timed = timing.simulate(PROGRAMS["large output"], CHIP, host)
+    fixed, copies = timed.fixed_seconds, timed.copy_seconds
+    assert copies > 0
+    square = fixed**2 + copies**2 + 2 * correlation * fixed * copies
+    low, high = timing.interval(timed)
+    assert high - timed.seconds == pytest.approx(math.sqrt(square), abs=1e-12)
+    assert timed.seconds - low == pytest.approx(math.sqrt(square) / 2, abs=1e-12)
+
+
 def test_a_clock_in_doubt_moves_what_the_chip_does() -> None:
     slow = Quantity(500_000_000, "a test", Confidence.LOW, 250_000_000, 500_000_000)
     timed = timing.simulate(PROGRAMS["dense"], CHIP, replace(SURE, clock=slow))

@@ -140,6 +140,23 @@ def _spread(each: Timed, link: HostLink) -> float:
     return math.hypot(*parts)
 
 
+def test_what_a_fit_cannot_tell_apart_is_in_doubt_together() -> None:
+    """Of models that all take as much input, the sum of its time and the fixed cost is known."""
+    inward = 126_000
+    alike = [model(cycles, inward, 8, 1) for cycles in range(40_000, 60_000, 4_000)]
+    true, random = HOSTS["desktop"], np.random.default_rng(0)
+    measured = [seconds(each, true) * math.exp(random.normal(0, 0.02)) for each in alike]
+    link = calibrate(alike, measured, timing.host_link("usb3"), CLOCK, source="a test").link
+    found = {(one, other): correlation for one, other, correlation in link.correlations}
+    assert found["fixed_seconds", "bytes_per_second_in"] < -0.9
+    arriving = inward / link.bytes_per_second_in.value
+    spent = timing.Shares(0.9 * 50_000 / CLOCK, arriving, 0, 0, link.fixed_seconds.value)
+    low, high = timing.interval_of(spent, link)
+    assert low <= seconds(model(50_000, inward, 8, 1), true) <= high
+    apart = timing.interval_of(spent, replace(link, correlations=()))
+    assert high - low < 0.5 * (apart[1] - apart[0])
+
+
 def test_models_that_do_not_compute_leave_the_clock_open() -> None:
     light = [model(1_000, inward, 8, 1) for inward in (5_000, 40_000, 160_000, 320_000)]
     measured = [seconds(each, HOSTS["desktop"]) for each in light]
@@ -268,6 +285,7 @@ def test_a_host_file_says_what_was_fitted(folder: Path, measured: dict[str, floa
     path.write_text(host_file(link, "usb3"))
     again = timing.host_link(str(path))
     assert replace(again, name=link.name) == link
+    assert link.correlations
     with pytest.raises(InputError, match="give two or more"):
         calibrate_host({}, "usb3", "beagle-max")
 
