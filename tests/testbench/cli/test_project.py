@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from darwinn_testbench.cli.application import run_command_line
@@ -20,10 +21,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[dict[str, object], str]:
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[dict[str, Any], str]:
     assert run_command_line([*words, "--json"]) == 0
     out, err = capsys.readouterr()
-    found: dict[str, object] = json.loads(out)
+    found: dict[str, Any] = json.loads(out)
     return found, err
 
 
