@@ -118,7 +118,7 @@ def test_wherever_the_file_stands_in_the_command_line(folder: Path, line: str) -
         ("profile dense_edgetpu.tflite --csv x --html ./x", "--html and --csv"),
         ("profile dense_edgetpu.tflite --html x.cycles.json --model-explorer x", "--html and"),
         ("verify dense_edgetpu.tflite --junit x --sarif link", "--junit and --sarif"),
-        ("regress dense.tflite --out x --markdown x", "--journal"),
+        ("regress dense.tflite --journal x --markdown x", "--journal"),
     ],
 )
 def test_two_results_are_two_files(
