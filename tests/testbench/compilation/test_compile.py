@@ -264,6 +264,24 @@ def test_what_is_behind_an_operator_is_not_given_up_for_bytes_that_pass_through(
     assert [row.place for row in rows] == [Place.CPU, Place.CPU, Place.CHIP, Place.CHIP]
 
 
+def test_intermediate_tensors_of_what_stays_are_kept() -> None:
+    """An LSTM names tensors that hold nothing but scales. Their numbers were of the old model."""
+    network = RandomNetwork(3, (1, 4, 6, 8), signed=True)
+    source = network.layer(network.layer(network.values[0], 8, 3), 8, 1)
+    result = network._value(source.shape, source.scale, source.zero_point)
+    kind = BuiltinOperator.HARD_SWISH
+    network._operate(kind, (source.index,), result, o.HardSwishOptions())
+    scales = network._value((1,), 0.25, 3).index
+    model = tflite.load(network.finish())
+    (graph,) = model.subgraphs
+    last = replace(graph.operators[-1], intermediates=(scales,))
+    graph = replace(graph, operators=(*graph.operators[:-1], last))
+    result_model = tflite.load(compiled(write(replace(model, subgraphs=(graph,)))).data)
+    (found,) = result_model.subgraphs
+    (index,) = found.operators[-1].intermediates
+    assert found.tensors[index].name == graph.tensors[scales].name
+
+
 def test_parts_that_meet_in_a_word_are_proved() -> None:
     network = RandomNetwork(4, (1, 9, 7, 3), signed=False)
     first, second = (network.layer(network.values[0], count, 1) for count in (1, 6))

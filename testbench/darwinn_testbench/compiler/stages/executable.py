@@ -259,7 +259,12 @@ def _rewritten(
 ) -> bytes:
     """A model of other operators, without tensors, buffers and codes that none of them uses."""
     source = model.subgraphs[0]
-    used = {k for each in operators for k in (*each.inputs, *each.outputs) if k >= 0}
+    used = {
+        k
+        for each in operators
+        for k in (*each.inputs, *each.outputs, *each.intermediates)
+        if k >= 0
+    }
     kept = sorted(used | {*inputs, *outputs})
     new = {old: number for number, old in enumerate(kept)} | {-1: -1}
     buffers = [tflite.Buffer(memoryview(b""))]
@@ -283,6 +288,7 @@ def _rewritten(
                 opcode_index=new_code[each.opcode_index],
                 inputs=tuple(new[k] for k in each.inputs),
                 outputs=tuple(new[k] for k in each.outputs),
+                intermediates=tuple(new[k] for k in each.intermediates),
             )
             for each in operators
         ),
