@@ -45,7 +45,8 @@ from darwinn_sim.units import narrow_to_wide, ring_bus, tensor_unit, tile_fence,
 from darwinn_sim.units.memories import NARROW_WORDS, SCALE_STEPS
 from darwinn_sim.units.output_stage import result_words
 from darwinn_sim.units.tables import Tables
-from darwinn_sim.units.tensor_records import Segment
+from darwinn_sim.units.tensor_plan import TensorPlan
+from darwinn_sim.units.tensor_records import Place, Segment
 
 _TILE_FENCE = BY_NAME["TileFence"].opcode
 _STATION_OF_UNIT = stations.STATION_OF_UNIT
@@ -207,13 +208,13 @@ def tensor(machine: Machine, index: int, tile: int, tables: Tables) -> bool:
         if rest:
             busy(machine, index, rest)
             return False
-    segment = _segment(station, tables)
-    if not _has_room(machine, station, segment, now):
-        pause(machine, index, _room_from(machine, station), _COMPUTE)
+    room_from = _room_from(machine, station)
+    if not _has_room(_segment(station, tables), room_from, now):
+        pause(machine, index, room_from, _COMPUTE)
         return False
-    _end_segment(machine, index, tile, segment, tables, now)
+    _end_segments(machine, index, tile, tables, False)
     if station.phase == _STARTS and _may_begin(machine, station, counters, tables):
-        quiet = _end_quiet_segments(machine, index, tile, tables)
+        quiet = _end_segments(machine, index, tile, tables, True)
         station.phase = _ENDS
         busy(machine, index, quiet + _segment(station, tables).count)
         return False
@@ -247,9 +248,9 @@ def _may_begin(machine: Machine, station: Station, counters: int, tables: Tables
 
 
 @inner
-def _has_room(machine: Machine, station: Station, segment: Segment, cycle: int) -> bool:
+def _has_room(segment: Segment, room_from: int, cycle: int) -> bool:
     """Few enough results of earlier runs wait in ``cycle`` for the segment to end."""
-    return not segment.outputs or _room_from(machine, station) <= cycle
+    return not segment.outputs or room_from <= cycle
 
 
 @inner
@@ -259,85 +260,97 @@ def _room_from(machine: Machine, station: Station) -> int:
 
 
 @inner
-def _end_quiet_segments(machine: Machine, index: int, tile: int, tables: Tables) -> int:
-    """End the segments to come that change no flag but by results; return the cycles they take.
+def _end_segments(machine: Machine, index: int, tile: int, tables: Tables, quiet: bool) -> int:
+    """The last iteration of a segment: flags, and results on their way to narrow memory.
 
-    The one before a test of watchers has a turn at its end, and so has the last one.
+    It is that of the present segment, in this cycle; or, if ``quiet``, those of the segments to
+    come that change no flag but by results. The one before a test of watchers has a turn at its
+    end, and so has the last one. Returns the cycles that they take.
     """
     station = machine.stations[index]
-    writer = machine.stations[index - stations.TENSOR + stations.WRITER]
-    plan = tables.tensor_plan
-    place = plan.place[station.row]
-    now = machine.clock[0].now
-    cycles = 0
-    while station.position + 1 < place.segments:
-        segment = plan.segment[place.segment + station.position]
-        following = plan.segment[place.segment + station.position + 1]
-        if segment.parameter_reads or segment.sum_writes or following.waits:
-            break
-        last = now + cycles + segment.count
-        if not _has_room(machine, station, segment, last):
-            break
-        if writer.queued - writer.taken > MOST_AHEAD:
-            break
-        cycles += segment.count
-        _end_segment(machine, index, tile, segment, tables, last)
-    return cycles
-
-
-@inner
-def _end_segment(
-    machine: Machine, index: int, tile: int, segment: Segment, tables: Tables, cycle: int
-) -> None:
-    """The last iteration of a segment: flags, and results on their way to narrow memory."""
-    station = machine.stations[index]
+    of_writer = index - stations.TENSOR + stations.WRITER
+    writer = machine.stations[of_writer]
     counters = tile_counters(tile)
-    place = tables.tensor_plan.place[station.row]
-    if segment.fault != state.NO_FAULT:
-        check(machine, index, False, segment.fault, 0)
-    station.elements += segment.count
-    words = result_words(tables.tensor[station.row], segment)
-    if words:
-        _queue_results(machine, index, tile, words, tables, cycle)
-    parameter_reads, sum_writes = tensor_unit.step(station, segment)
-    effect(machine, counters + TileFlag.PARAMETER_READ, parameter_reads)
-    effect(machine, counters + TileFlag.PARTIAL_SUM_WRITE, sum_writes)
+    parameters, plan = tables.tensor[station.row], tables.tensor_plan
+    place = plan.place[station.row]
+    delay = 1 + machine.rates[0].result_cycles
+    queued, free, room = writer.queued, station.total, machine.rates[0].result_queue_cycles
+    now = last = machine.clock[0].now
+    iterations = written = writing = 0
+    while True:
+        segment = plan.segment[place.segment + station.position]
+        if quiet:
+            if not _is_quiet(station, plan, place) or queued - writer.taken > MOST_AHEAD:
+                break
+            if not _has_room(segment, free - room, last + segment.count):
+                break
+            last += segment.count
+        if segment.fault != state.NO_FAULT:
+            check(machine, index, False, segment.fault, 0)
+        iterations += segment.count
+        words = result_words(parameters, segment)
+        if words:
+            first = max(last + delay, free)
+            free, queued = _queue_results(machine, index, tile, words, tables, first, queued)
+            written += words
+            writing += free - first
+        parameter_reads, sum_writes = tensor_unit.step(station, segment)
+        effect(machine, counters + TileFlag.PARAMETER_READ, parameter_reads)
+        effect(machine, counters + TileFlag.PARTIAL_SUM_WRITE, sum_writes)
+        if not quiet:
+            break
+    station.elements += iterations
+    station.total, writer.queued = free, queued
+    writer.elements += written
+    machine.usage[of_writer, _BUSY] += writing
+    if writer.taken < queued:
+        wake_at(machine, of_writer, machine.flag_cycles[tile, writer.taken % FLAG_CYCLES])
     station.phase = _STARTS
     if tensor_unit.has_ended(station, place):
         station.phase = _DRAINS
         lacks = tensor_unit.lacks_results(station, place)
         check(machine, index, not lacks, state.FAULT_RESULT_COUNT, station.words)
+    return int(last - now)
+
+
+@inner
+def _is_quiet(station: Station, plan: TensorPlan, place: Place) -> bool:
+    """The present segment changes no flag but by results, and is neither the last one nor before a
+    test of watchers.
+    """
+    if station.position + 1 == place.segments:
+        return False
+    segment = plan.segment[place.segment + station.position]
+    following = plan.segment[place.segment + station.position + 1]
+    return not (segment.parameter_reads or segment.sum_writes or following.waits)
 
 
 @inner
 def _queue_results(
-    machine: Machine, index: int, tile: int, words: int, tables: Tables, cycle: int
-) -> None:
-    """Give words to the result writer, which needs no turns but for those that a flag counts."""
+    machine: Machine, index: int, tile: int, words: int, tables: Tables, first: int, queued: int
+) -> tuple[int, int]:
+    """Give words to the result writer, which writes the first in cycle ``first``; it needs no turns
+    but for those that a flag counts, of which ``queued`` were given to it before.
+
+    Returns the cycle in which it is free again, and how many it has been given.
+    """
     station = machine.stations[index]
-    writer = machine.stations[index - stations.TENSOR + stations.WRITER]
-    per_cycle = machine.rates[0].result_words_per_cycle
-    first = max(cycle + 1 + machine.rates[0].result_cycles, station.total)
     plan = tables.tensor_plan
     place = plan.place[station.row]
+    per_cycle = machine.rates[0].result_words_per_cycle
     # The cycle of the word, and how many more there is time for in it.
     at, left = first, per_cycle
     for _ in range(words):
         if tensor_unit.lacks_place(station, place):
             check(machine, index, False, state.FAULT_RESULT_COUNT, station.words)
-            return
+            break
         if tensor_unit.step_result(station, plan, place):
-            machine.flag_cycles[tile, writer.queued % FLAG_CYCLES] = at
-            writer.queued += 1
+            machine.flag_cycles[tile, queued % FLAG_CYCLES] = at
+            queued += 1
         left -= 1
         if left == 0:
             at, left = at + 1, per_cycle
-    station.total = at + int(left < per_cycle)
-    writer.elements += words
-    machine.usage[index - stations.TENSOR + stations.WRITER, _BUSY] += station.total - first
-    if writer.taken < writer.queued:
-        turn = machine.flag_cycles[tile, writer.taken % FLAG_CYCLES]
-        wake_at(machine, index - stations.TENSOR + stations.WRITER, turn)
+    return at + int(left < per_cycle), queued
 
 
 @inner
