@@ -3,8 +3,8 @@
     python -m benchmarks.timing [--repeat N]
 
 Reads the models from the folder that DARWINN_CORPUS names. Each measurement is of the whole way
-from the bytes of the file to the cycles, in a process of its own; times are the best of N. Exits
-with 1 if a bound is exceeded.
+from the bytes of the file to the cycles, as `darwinn cycles` goes it, in a process of its own;
+times are the best of N. Exits with 1 if a bound is exceeded.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ class Result:
 def measure(path: Path, repeat: int) -> Result:
     from darwinn_formats.darwinn import load
     from darwinn_sim import timing
+    from darwinn_sim.machine.lowering import lower_executable
 
     host = timing.host_link("usb3")
     cycles: list[int] = []
 
     def simulate() -> None:
         (model,) = load(path).models
-        cycles.append(timing.simulate(model.inference, host=host).cycles)
+        program = lower_executable(model.inference, addresses=False)
+        cycles.append(timing.simulate(model.inference, host=host, program=program).cycles)
 
     # The first run reads the compiled kernels from the cache, or fills it.
     first, *times = seconds_of(simulate, repeat + 1)

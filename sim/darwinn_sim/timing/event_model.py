@@ -68,8 +68,8 @@ def simulate(
         spans: record each execution of an instruction.
         limit: cycles after which the run is called endless.
         assumptions: as ``lowering.lower``.
-        program: the executable, if it has been lowered already; it is linked in place. Otherwise
-            it is lowered without the tensor units' addresses.
+        program: the executable, if it has been lowered already; it is linked in place. Its
+            ``addresses`` are not needed.
         chunk_bytes: what each chunk takes to load, if other bytes than it has.
 
     Raises:
@@ -84,7 +84,7 @@ def simulate(
             its buffers.
     """
     if program is None:
-        program = lower_executable(executable, assumptions=assumptions, addresses=False)
+        program = lower_executable(executable, assumptions=assumptions)
     buffers = HostBuffers(executable)
     buffers.link(program, assumptions=assumptions)
     run = _Run(program, chunk_bytes or program.sizes, chip_parameters, host, spans, buffers)

@@ -80,6 +80,8 @@ def _walked(walk: NDArray[np.void], size: int) -> Places:
 
 def _tensor(tables: Tables, row: int) -> tuple[Places, Places]:
     plan, place = tables.tensor_plan, tables.tensor_plan.place[row]
+    if not len(plan.operand):
+        raise ValueError("the program was lowered without addresses")
     instruction = tables.tensor[row]
     first, count = int(place["iteration"]), int(place["iterations"])
     operands, granules = (each[first : first + count] for each in (plan.operand, plan.granule))
