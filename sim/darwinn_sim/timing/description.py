@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
+import numpy as np
 from darwinn_formats.brief import brief
 from darwinn_formats.errors import FormatError
 from darwinn_formats.files import errors_name
@@ -107,17 +108,39 @@ def host_link(name_or_path: str) -> HostLink:
 def _correlations(name: str, given: object) -> tuple[tuple[str, str, float], ...]:
     """The correlations of a host's file; raises ``FormatError`` for what is none."""
     known = HostLink.parameters()
+    where = f"{name}.correlations"
     found: list[tuple[str, str, float]] = []
     for pair in given if isinstance(given, list) else [None]:
         match pair:
             case [str(one), str(other), float() | int() as value] if (
-                {one, other} <= known.keys() and one != other and -1 <= value <= 1
+                {one, other} <= known.keys()
+                and one != other
+                and -1 <= value <= 1
+                and not isinstance(value, bool)
             ):
                 found.append((one, other, value))
             case _:
                 reason = "a correlation has the names of two parameters and a number from -1 to 1"
-                raise FormatError(f"{name}.correlations", reason)
+                raise FormatError(where, reason)
+    if len({frozenset(pair[:2]) for pair in found}) < len(found):
+        raise FormatError(where, "two correlations of one pair of parameters")
+    if not _are_possible(found):
+        raise FormatError(where, "they contradict each other: no errors go together like that")
     return tuple(found)
+
+
+_LEFT_OUT = 0.05
+"""How far below 0 an eigenvalue is by the rounding, and by the small correlations that a fit does
+not write."""
+
+
+def _are_possible(correlations: list[tuple[str, str, float]]) -> bool:
+    """Whether errors can go together so: no sum of them may have a variance below 0."""
+    places = {name: place for place, name in enumerate(HostLink.parameters())}
+    matrix = np.eye(len(places))
+    for one, other, value in correlations:
+        matrix[places[one], places[other]] = matrix[places[other], places[one]] = value
+    return bool(np.linalg.eigvalsh(matrix)[0] > -_LEFT_OUT)
 
 
 def built_in(folder: str) -> tuple[str, ...]:

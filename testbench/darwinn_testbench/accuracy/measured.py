@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,7 +112,8 @@ def calibrate_host(
         progress: told what is being done.
 
     Raises:
-        InputError: fewer than two models, or a link that does not belong to the chip.
+        InputError: fewer than two models, a link that does not belong to the chip, or times that
+            no host has.
         FormatError, OSError: a file is not valid or cannot be read.
         SimulationError: a model cannot be timed.
     """
@@ -135,6 +137,7 @@ def calibrate_host(
         source=f"darwinn calibrate: {counted(len(times), 'model')}",
         progress=lambda done: progress("simulating", done, None),
     )
+    _refuse_impossible(found.link)
     rows = [
         CalibrationRow(
             name=Path(model).name,
@@ -159,6 +162,18 @@ def calibrate_host(
         message=_message(found, figures),
     )
     return report, found.link
+
+
+def _refuse_impossible(link: HostLink) -> None:
+    """InputError for a host whose description nobody could read."""
+    for name in _WRITTEN:
+        quantity, rule = getattr(link, name), HostLink.parameters()[name]
+        for value in (quantity.value, *quantity.interval):
+            if objection := rule.objection(value):
+                raise InputError(
+                    f"these times do not fit one host, by {name}: {objection}; are all of them "
+                    "milliseconds, of the models that are named?"
+                )
 
 
 def _figures(found: Calibration, rows: Sequence[CalibrationRow], base: str) -> dict[str, Any]:
@@ -201,10 +216,9 @@ def _message(found: Calibration, figures: Mapping[str, Any]) -> str:
 
 def host_file(link: HostLink, base: str) -> str:
     """A host's description as TOML, for ``--host``: what was fitted, and what it extends."""
-    lines = [f'extends = "{base}"']
-    if link.correlations:
-        pairs = [f'    ["{one}", "{other}", {value}],' for one, other, value in link.correlations]
-        lines += ["", "correlations = [", *pairs, "]"]
+    pairs = [f'    ["{one}", "{other}", {value}],' for one, other, value in link.correlations]
+    # Without any the list is written, too: those of the extended description do not hold.
+    lines = [f"extends = {json.dumps(base)}", "", "correlations = [", *pairs, "]"]
     for name in _WRITTEN:
         quantity = getattr(link, name)
         unit = HostLink.parameters()[name].unit

@@ -253,6 +253,7 @@ def test_what_may_be_absent() -> None:
         '[["fixed_seconds", "clock", "-1"]]',
         '[["fixed_seconds", "fixed_seconds", 1.0]]',
         '[["fixed_seconds", "colour", 0.5]]',
+        '[["fixed_seconds", "clock", true]]',
     ],
 )
 def test_a_correlation_that_is_none(correlations: str, tmp_path: Path) -> None:
@@ -262,6 +263,24 @@ def test_a_correlation_that_is_none(correlations: str, tmp_path: Path) -> None:
         host_link(str(path))
     path.write_text('extends = "usb3"\ncorrelations = [["fixed_seconds", "clock", -1]]\n')
     assert host_link(str(path)).correlations == (("fixed_seconds", "clock", -1),)
+
+
+@pytest.mark.parametrize(
+    ("correlations", "message"),
+    [
+        ('["fixed_seconds", "clock", -1], ["clock", "fixed_seconds", -1]', "of one pair"),
+        (
+            '["fixed_seconds", "clock", -1], ["bytes_per_second_in", "clock", -1], '
+            '["fixed_seconds", "bytes_per_second_in", -1]',
+            "they contradict each other",
+        ),
+    ],
+)
+def test_correlations_that_no_errors_have(correlations: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "desk.toml"
+    path.write_text(f'extends = "usb3"\ncorrelations = [{correlations}]\n')
+    with pytest.raises(FormatError, match=message):
+        host_link(str(path))
 
 
 def test_a_host_may_set_the_clock() -> None:

@@ -290,6 +290,26 @@ def test_a_host_file_says_what_was_fitted(folder: Path, measured: dict[str, floa
         calibrate_host({}, "usb3", "beagle-max")
 
 
+def test_a_host_file_holds_whatever_it_extends(
+    folder: Path, measured: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {str(folder / f"{name}.tflite"): [ms] for name, ms in measured.items()}
+    _, link = calibrate_host(times, "usb3", "beagle-max")
+    monkeypatch.chdir(folder)
+    base = 'desk "1".toml'
+    (folder / base).write_text(host_file(link, "usb3"))
+    unrelated = replace(link, correlations=())
+    (folder / "again.toml").write_text(host_file(unrelated, base))
+    assert replace(timing.host_link("again.toml"), name=link.name) == unrelated
+
+
+def test_times_that_no_host_has_are_refused(folder: Path, measured: dict[str, float]) -> None:
+    first, *others = (str(folder / f"{name}.tflite") for name in measured)
+    times = {first: [1e8], **{each: [1e-6] for each in others}}
+    with pytest.raises(InputError, match=r"by scatter: .*; are all of them milliseconds"):
+        calibrate_host(times, "usb3", "beagle-max")
+
+
 def test_the_times_of_a_run_need_no_more_runs_than_they_must(
     folder: Path, measured: dict[str, float]
 ) -> None:
