@@ -61,18 +61,24 @@ def read_stored(path: str | os.PathLike[str], runs: int = 1) -> list[StoredCall]
 
 
 def _split(outputs: dict[str, AnyArray], runs: int, path: Path) -> list[StoredCall]:
-    if runs == 1:
-        return [StoredCall(tuple(Output(name, array) for name, array in outputs.items()))]
     for name, array in outputs.items():
-        if array.shape[:1] != (runs,):
+        if runs > 1 and array.shape[:1] != (runs,):
             raise InputError(f"{path}: {name or 'the array'} is not of {runs} inferences")
     return [
-        StoredCall(tuple(Output(name, array[run]) for name, array in outputs.items()))
+        StoredCall(
+            tuple(
+                Output(name, _datum(array if runs == 1 else np.asarray(array[run]), path, name))
+                for name, array in outputs.items()
+            )
+        )
         for run in range(runs)
     ]
 
 
 def _calls(arrays: dict[str, AnyArray], path: Path) -> Iterator[StoredCall]:
+    def of_key(key: str) -> Datum:
+        return _datum(arrays[key], path, key)
+
     matches = [match for key in arrays if (match := _CALL_KEY.fullmatch(key))]
     for number in range(1 + max(int(match[1]) for match in matches)):
         of_call = [match for match in matches if int(match[1]) == number]
@@ -82,14 +88,20 @@ def _calls(arrays: dict[str, AnyArray], path: Path) -> Iterator[StoredCall]:
             raise InputError(f"{path}: call {number} has inputs {inputs} and outputs {outputs}")
         name = f"call{number}_fn"
         yield StoredCall(
-            tuple(Output("", _datum(arrays[f"call{number}_out{k}"])) for k in outputs),
+            tuple(Output("", of_key(f"call{number}_out{k}")) for k in outputs),
             str(arrays[name]) if name in arrays else None,
-            tuple(_datum(arrays[f"call{number}_in{k}"]) for k in inputs),
+            tuple(of_key(f"call{number}_in{k}") for k in inputs),
         )
 
 
-def _datum(array: AnyArray) -> Datum:
-    return str(array) if array.dtype.kind == "U" and array.ndim == 0 else array
+def _datum(array: AnyArray, path: Path, name: str) -> Datum:
+    """A text or an array of numbers; InputError for anything else, which no output is."""
+    if array.dtype.kind == "U" and array.ndim == 0:
+        return str(array)
+    if array.dtype.kind not in "fiub":
+        where = f"{path}: {name}" if name else f"{path}"
+        raise InputError(f"{where}: data of dtype {array.dtype} cannot be used")
+    return array
 
 
 def bundled_calls(file: executorch.ProgramFile) -> list[StoredCall]:

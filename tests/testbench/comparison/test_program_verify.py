@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 import numpy as np
@@ -252,6 +252,21 @@ def test_outputs_of_the_chip_are_compared_with_stored_ones(
     error = capsys.readouterr().err
     assert "no pairing fits the shapes" in error
     assert "--map" not in error
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "U1", "M8[s]", [("a", "i4")]])
+@pytest.mark.parametrize("name", ["y.npy", "y.npz", "calls.npz"])
+def test_stored_outputs_are_numbers(
+    dtype: Any, name: str, samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    array = np.zeros((1, 72), dtype)
+    key = "call0_out0" if name == "calls.npz" else "output"
+    if name.endswith(".npy"):
+        np.save(tmp_path / name, array)
+    else:
+        np.savez(tmp_path / name, **{key: array})
+    assert command("verify", samples / "dense.package", "--expected", tmp_path / name) == 2
+    assert "data of dtype" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["dense.package", "dense.pte"])
