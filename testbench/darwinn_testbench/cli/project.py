@@ -55,16 +55,26 @@ def without_opposites(
     entries: Mapping[str, Entry], words: Sequence[str]
 ) -> tuple[list[str], frozenset[str]]:
     """The words of a command line without the flags that take back what a project says, and the
-    names of the parameters that these are about."""
+    names of the parameters that these are about.
+
+    Of a flag and the one that takes it back the last holds. Words behind ``--`` are no flags.
+    """
     opposites = {
-        project.opposite_of(entry.setting): name
+        project.opposite_of(entry.setting): (name, entry.setting.option)
         for name, entry in entries.items()
         if entry.setting.project and entry.plain is bool
     }
-    typed = opposites.keys() & set(words)
-    return [word for word in words if word not in typed], frozenset(
-        opposites[word] for word in typed
-    )
+    end = words.index("--") if "--" in words else len(words)
+    left: list[str] = []
+    taken_back = set()
+    for word in words[:end]:
+        if word in opposites:
+            name, flag = opposites[word]
+            taken_back.add(name)
+            left = [each for each in left if each != flag]
+        else:
+            left.append(word)
+    return [*left, *words[end:]], frozenset(taken_back)
 
 
 def defaults_of(entries: Mapping[str, Entry], taken_back: Collection[str] = ()) -> Defaults:

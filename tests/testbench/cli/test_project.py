@@ -79,6 +79,17 @@ def test_a_flag_takes_back_what_a_project_says(
         word = f"--{key}" if keys()[key].setting.inverse else f"--no-{key}"
         assert run_command_line(["verify", file, "--runs", "1", "--no-proof", word]) == 0, word
     capsys.readouterr()
+    # The last word of a command line holds.
+    for flags_of_hazards, judged in (
+        (["--no-hazards", "--hazards"], True),
+        (["--hazards", "--no-hazards"], False),
+    ):
+        found, _ = told(capsys, "verify", file, "--runs", "1", *flags_of_hazards)
+        assert (found["hazards"]["judged"] != "not judged") == judged, flags_of_hazards
+    capsys.readouterr()
+    # A file may be called like a flag.
+    assert run_command_line(["verify", "--", "--hazards"]) == 2
+    assert "--hazards: No such file" in capsys.readouterr().err
     # Words of a program are not the command's.
     assert run_command_line(["device", "--usb", "--no-wide", "--", "true"]) == 2
     assert "No such option: --no-wide" in capsys.readouterr().err
