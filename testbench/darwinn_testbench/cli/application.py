@@ -121,8 +121,8 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _refuse_shell(arguments: Sequence[str]) -> None:
     """InputError for the name of a shell, which the library ignores: it asks which shell calls."""
-    if len(arguments) > 1 and arguments[0] in _OF_THE_CALLING_SHELL:
-        option, shell = arguments[:2]
+    option, shell = (*arguments[:2], "", "")[:2]
+    if option in _OF_THE_CALLING_SHELL and shell and not shell.startswith("-"):
         raise InputError(f"{option} is for the shell that calls it: call it in {shell}, alone")
 
 

@@ -100,6 +100,9 @@ def _plain(arguments: Sequence[str], error: typer.TyperException) -> str:
     return text
 
 
+_OLD_JOURNAL = re.compile(r"No such option: (--out|-o)\b(?!-)")
+
+
 def _advice(arguments: Sequence[str], error: typer.TyperException, text: str) -> str:
     """How else the words of a command line may be meant: the end of a message, or nothing."""
     name = _subcommand(arguments)
@@ -107,6 +110,8 @@ def _advice(arguments: Sequence[str], error: typer.TyperException, text: str) ->
         return ": the model before compilation is given by --reference MODEL"
     if "No such option: --model" in text and "--executable" in _options_with_value(name):
         return ": --executable N is what this command takes, as `darwinn inspect` counts them"
+    if _OLD_JOURNAL.search(text) and "--journal" in _options_with_value(name):
+        return ": --journal is what was --out before 0.4"
     missing = getattr(getattr(error, "param", None), "name", "")
     word = _file_argument(arguments)
     if missing == "images" and Path(word).suffix.lower() in IMAGE_SUFFIXES:

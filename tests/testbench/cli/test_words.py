@@ -85,6 +85,22 @@ def test_completion_is_for_the_shell_that_calls(
     assert capsys.readouterr() == ("", said)
 
 
+def test_an_option_behind_that_of_completion_is_no_shell(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command_line(["--show-completion", "--help"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("option", ["--out", "-o", "--out=x"])
+@pytest.mark.parametrize("name", ["survey", "regress", "evaluate"])
+def test_an_old_name_is_answered_with_the_present_one(
+    name: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line([name, option, "x"]) == 2
+    assert ": --journal is what was --out before 0.4 (see: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", sorted(set(commands.SUMMARIES) - {"accuracy", "warm-up"}))
 def test_a_bare_command_says_what_is_missing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if not any(each.required for each in commands.load(name).params):
