@@ -259,7 +259,7 @@ def test_outputs_of_the_chip_are_compared_with_stored_ones(
 def test_stored_outputs_are_numbers(
     dtype: Any, name: str, samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    array = np.zeros((1, 72), dtype)
+    array: Any = np.zeros((1, 72), dtype)
     key = "call0_out0" if name == "calls.npz" else "output"
     if name.endswith(".npy"):
         np.save(tmp_path / name, array)
