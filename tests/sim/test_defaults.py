@@ -46,7 +46,7 @@ DEFAULTS: dict[Callable[..., Any], dict[str, object]] = {
     RegisterFile.write: {"width": 64},
     compile_kernels: {"hazards": False},
     frame: {"last": True},
-    lower: {"dma_only": False, "assumptions": True},
+    lower: {"dma_only": False, "assumptions": True, "addresses": True},
     patch: {"assumptions": True},
     simulate: {"spans": False, "assumptions": True},
     simulate_program: {"spans": False},

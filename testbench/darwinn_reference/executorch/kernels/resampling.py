@@ -163,7 +163,8 @@ def _tent(
         totals += share
     for step, share in enumerate(shares()):
         equal = np.where(step < count, one / count.astype(np.float32), np.float32(0))
-        yield np.minimum(first + step, size - 1), np.where(totals > 0, share / totals, equal)
+        np.divide(share, totals, out=equal, where=totals > 0)
+        yield np.minimum(first + step, size - 1), equal
 
 
 # --- to any places --------------------------------------------------------------------------------
