@@ -102,7 +102,7 @@ class DarwinnFile:
 
     @property
     def sha256(self) -> str:
-        """Of the whole file, in hexadecimal: computed when asked for, since it takes long."""
+        """The checksum of the whole file, in hexadecimal; each access computes it again."""
         return hashlib.sha256(self.content).hexdigest()
 
     @property

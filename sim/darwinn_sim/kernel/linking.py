@@ -31,7 +31,7 @@ class LinkedLibrary(_Library):  # type: ignore[misc]
         return 0
 
     def serialize_using_object_code(self) -> tuple[str, str, bytes]:
-        """What is stored: the code that callers link."""
+        """Give the code that callers link, which is all that is stored."""
         return self.name, LINKED, self._final_module.as_bitcode()
 
     @classmethod
@@ -44,7 +44,7 @@ class LinkedLibrary(_Library):  # type: ignore[misc]
 
     @property
     def codegen(self) -> Any:
-        """What makes the code."""
+        """The code generator of this library."""
         return _Codegen(self._codegen)
 
     def _optimize_final_module(self) -> None:
@@ -77,7 +77,7 @@ class InnerCompiler(_Compiler):  # type: ignore[misc]
 
 
 def rebuilt(target: Any, library: tuple[str, str, bytes], *stored: Any) -> Any:
-    """What the compiler gave for a function of which ``library`` and ``stored`` were kept."""
+    """Rebuild the compiler's result for a function from ``library`` and ``stored``, as kept."""
     descriptor, environment, signature, objectmode, lifted, annotation, _, environments = stored
     code = LinkedLibrary.read(target, library[0], library[2])
     return _compiler.compile_result(

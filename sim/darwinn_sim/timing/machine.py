@@ -181,7 +181,7 @@ def book(machine: Machine, index: int, until: int) -> None:
 
 @inner
 def begin_instruction(machine: Machine, index: int) -> None:
-    """What a station spends from now on belongs to the instruction that it takes."""
+    """Begin to book a station's cycles on the instruction that it takes."""
     for cause in range(stations.CAUSES):
         machine.usage_before[index, cause] = machine.usage[index, cause]
 

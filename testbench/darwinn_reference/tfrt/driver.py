@@ -38,7 +38,7 @@ ALLOCATORS: Final = {
     LEAK_CHECK: "memory leak check allocator",
     "malloc": "malloc",
 }
-"""What the driver says of each allocator, by the names of its option.
+"""Each allocator by the name of its option, with the name that the driver prints.
 
 The original has two more, which print single allocations or run short of memory; they are refused.
 """

@@ -80,7 +80,7 @@ def _no_number(arguments: Sequence[str], error: typer.TyperException) -> str:
 
 
 def _without_value(arguments: Sequence[str], text: str) -> str:
-    """What an option takes that has no value; empty of other words."""
+    """Say which value an option lacks; empty for any other message."""
     found = re.match(r"Option '(-\S+)' requires an argument", text)
     option = found[1] if found else ""
     told = next((each for each in _parameters(_subcommand(arguments)) if option in each.opts), None)

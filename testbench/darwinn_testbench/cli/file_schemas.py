@@ -64,7 +64,7 @@ SCHEMAS: Mapping[str, Callable[[], Schema]] = {
 
 
 def meaning(setting: Setting) -> str:
-    """What a key says: of a flag that turns something off, what its ``false`` does."""
+    """The meaning of a key; a flag that turns something off tells that of its ``false``."""
     return f"false: {setting.text}" if setting.inverse else setting.text
 
 

@@ -161,7 +161,7 @@ class Operands:
         return self._reshaped[tensor.index]
 
     def window_source(self, operator: Operator) -> Framed:
-        """What an operator with a window reads."""
+        """The image that an operator with a window reads, with the zero points around it."""
         found = self.framed.get(operator.inputs[0])
         if found is not None:
             return found
