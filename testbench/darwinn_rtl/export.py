@@ -8,11 +8,13 @@ The folder needs nothing of this project. It has our sources, the generated ones
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from darwinn_rtl.build import Design, generate
+from darwinn_rtl.harness import HarnessDescription
 from darwinn_rtl.source_files import own_folder, source, source_files, source_folder
 from darwinn_rtl.source_order import in_order
 from darwinn_rtl.yosys import DesignRefused, is_installed, read_command, run_script
@@ -28,6 +30,13 @@ WAIVERS = "waivers.vlt"
 
 _NOT_ALONE = ("axi_bench", "axi_check", "axi_lite", "axi_read", "axi_write", "coincidences")
 """Interfaces, and modules that are parts of a test or of a port that is an interface."""
+
+
+CHIP = "chip_pins"
+"""The chip with flat ports."""
+
+_PLAYER = ("plain_memory.v", "plain_player.v")
+_PORT = re.compile(r"^ *(?:input|output) (?:\[(\d+):0\] )?(\w+) *;", re.MULTILINE)
 
 
 class ExportFailed(Exception):
@@ -122,6 +131,46 @@ def plain_verilog(sources: Sequence[str | Path], design: Design, target: Path) -
             run_script(Path(script.name))
         except DesignRefused as reason:
             raise ExportFailed(f"yosys refuses {design.top}: {reason}") from None
+
+
+def export_player(folder: Path, netlist: Path, memory_bytes: int, regions: int) -> list[Path]:
+    """Write the player of recorded programs and its host memory, in plain Verilog, beside
+    ``netlist``, the plain Verilog of ``chip_pins``; return the files.
+
+    ``memory_bytes`` and ``regions`` are what host memory needs (``chip/recording.py``).
+    """
+    widths = port_widths(netlist, CHIP)
+    tiles = widths["tiles2monitor_idle"]
+    harness = HarnessDescription()
+    sizes = {
+        "DATA_BYTES": widths["m_axi_wstrb"],
+        "ADDRESS_BITS": widths["m_axi_araddr"],
+        "COUNT_BITS": widths["dma2core_instruction_count"],
+        "INSTRUCTION_BITS": widths["core2units_instruction_bits"],
+        "TILES": widths["core2units_instruction_tiles"],
+        "BUILT_TILES": tiles,
+        "TILE_UNITS": widths["tiles2monitor_units"] // tiles,
+        "SCALAR_UNITS": widths["units2monitor_idle"],
+        "DONE_EVENTS": widths["dma2monitor_done_valid"],
+        "MEMORY_LATENCY": harness.memory_latency,
+        "MEMORY_REQUESTS": harness.memory_requests,
+        "MEMORY_BYTES": memory_bytes,
+        "REGIONS": regions,
+    }
+    header = folder / "plain_sizes.vh"
+    lines = (f"`define PLAIN_{name} {value}\n" for name, value in sizes.items())
+    header.write_text("// Generated for the recorded program.\n" + "".join(lines))
+    copies = [folder / name for name in _PLAYER]
+    for copy in copies:
+        copy.write_text(source(copy.name).read_text())
+    return [header, *copies]
+
+
+def port_widths(netlist: Path, module: str) -> dict[str, int]:
+    """Bits of each port of a module of plain Verilog that yosys has written."""
+    _, _, text = netlist.read_text().partition(f"module {module}(")
+    body, _, _ = text.partition("endmodule")
+    return {name: int(last or 0) + 1 for last, name in _PORT.findall(body)}
 
 
 def _plain(folder: Path, top: str, names: Sequence[str]) -> Path:

@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from darwinn_formats.errors import TextError, Unavailable
+from darwinn_formats.files import Source, name_of
 from darwinn_rtl import toolchain
 
+from darwinn_testbench.chip.inputs import random_inputs
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
@@ -78,6 +82,46 @@ def export_design(
         return _written("export", Path(folder), export(Path(folder), top, plain=plain))
     except ExportFailed as reason:
         raise Unavailable(str(reason)) from None
+
+
+def export_program(
+    folder: str | os.PathLike[str], model: Source, *, seed: int = 1
+) -> Report[HarnessFile]:
+    """Write the chip in plain Verilog to ``folder``, with a recording of ``model`` and a player.
+
+    Verilator runs the parameters and one inference on random inputs, which ``seed`` decides. A
+    simulator of plain Verilog repeats them, and compares cycles and bytes (``plain_player.v``).
+
+    Raises:
+        InputError: ``model`` holds not one compiled model, but none or several.
+        Unavailable: a tool is not installed, or refuses the design.
+        SimulationError: the program fails, or uses what the RTL lacks.
+        OSError: the files cannot be written.
+    """
+    from darwinn_rtl.chip.engine import RtlAccelerator
+    from darwinn_rtl.chip.recording import RecordingPlayer
+    from darwinn_rtl.export import CHIP, export_player
+
+    place = Path(folder)
+    exported = export_design(place, CHIP, plain=True)
+    models = tuple(open_models(model))
+    if len(models) != 1:
+        raise InputError(f"{name_of(model)} holds {len(models)} compiled models, and not one")
+    accelerator = RtlAccelerator(seed=seed, record=place)
+    player = accelerator.rtl.player
+    assert isinstance(player, RecordingPlayer)
+    session = Session(models[0], device=Device(accelerator=accelerator))
+    (tensors,) = random_inputs([item.port for item in models[0].inputs], seed, 1)
+    try:
+        session.load_parameters()
+        session.infer(tensors)
+    finally:
+        accelerator.close()
+    netlist = place / f"{CHIP}.v"
+    made = export_player(place, netlist, player.memory_bytes, player.regions)
+    written = _written("export", place, [*made, *player.files])
+    figures = {**exported.figures, "seed": seed}
+    return replace(exported, rows=(*exported.rows, *written.rows), figures=figures)
 
 
 def try_design(

@@ -32,6 +32,7 @@ from darwinn_rtl.build import Design, SimulationFailed
 from darwinn_rtl.chip import player
 from darwinn_rtl.chip.host import RtlHost
 from darwinn_rtl.chip.player import ChipPlayer
+from darwinn_rtl.chip.recording import RecordingPlayer
 
 _STALLED = 2
 """Cycles that a cycle of a chip takes at the most on average, if it is held back at random."""
@@ -150,10 +151,16 @@ class RtlEngine:
     """
 
     def __init__(
-        self, seed: int, design: Design, waves: Path | None, stall_seed: int | None
+        self,
+        seed: int,
+        design: Design,
+        waves: Path | None,
+        stall_seed: int | None,
+        record: Path | None,
     ) -> None:
         self.design = design
         self._seed, self._waves, self._stall_seed = seed, waves, stall_seed
+        self._record = record
         self._host: RtlHost | None = None
         self._player: ChipPlayer | None = None
 
@@ -166,9 +173,12 @@ class RtlEngine:
     def power_up(self, memory: HostMemory) -> HostInterface:
         """Begin with a chip as after power-up."""
         self.close()
-        self._player = ChipPlayer(
-            self._seed, self.design, waves=self._waves, stall_seed=self._stall_seed
-        )
+        if self._record is not None:
+            self._player = RecordingPlayer(self._record, self._seed, self.design)
+        else:
+            self._player = ChipPlayer(
+                self._seed, self.design, waves=self._waves, stall_seed=self._stall_seed
+            )
         self._host = RtlHost(memory, self._player)
         return self._host
 
@@ -191,6 +201,8 @@ class RtlAccelerator(Accelerator):
         design: how the chip is built; None is the whole chip.
         waves: file for the waves of the chip, an FST; a file of groups for GTKWave comes with it.
         stall_seed: hold host memory, ring and units back at random, by this seed.
+        record: folder for a recording of all that is done to the chip (``recording.py``); it has
+            neither waves nor stalls.
 
     Raises:
         Unavailable: something that building it needs is not installed, or it cannot be built.
@@ -203,13 +215,14 @@ class RtlAccelerator(Accelerator):
         design: Design | None = None,
         waves: Path | None = None,
         stall_seed: int | None = None,
+        record: Path | None = None,
     ) -> None:
         missing = toolchain.missing(waves=waves is not None)
         if missing:
             raise Unavailable("the RTL engine needs: " + "; ".join(missing))
         stalls = stall_seed is not None
         built = design or player.design(waves=waves is not None, stalls=stalls)
-        self.rtl = RtlEngine(seed, built, waves, stall_seed)
+        self.rtl = RtlEngine(seed, built, waves, stall_seed, record)
         try:
             super().__init__(seed=seed, engine=self.rtl)
         except SimulationFailed as error:

@@ -20,6 +20,7 @@ from darwinn_testbench.own_design import (
     HarnessTest,
     begin_design,
     export_design,
+    export_program,
     try_design,
 )
 from darwinn_testbench.report import Column, Report, seconds, table
@@ -35,6 +36,8 @@ EXAMPLES = """**Examples**
 `darwinn harness export rtl-sources --top chip`
 
 `darwinn harness export rtl-sources --top harness --plain`
+
+`DARWINN_CHIP=harness-2x2 darwinn harness export plain-chip --program model_edgetpu.tflite`
 """
 
 
@@ -47,14 +50,15 @@ class Action(StrEnum):
 
 
 _OPTIONS = {
-    "--test": Action.TEST,
-    "--data-bytes": Action.TEST,
-    "--seed": Action.TEST,
-    "--waves": Action.TEST,
-    "--top": Action.EXPORT,
-    "--plain": Action.EXPORT,
+    "--test": (Action.TEST,),
+    "--data-bytes": (Action.TEST,),
+    "--seed": (Action.TEST, Action.EXPORT),
+    "--waves": (Action.TEST,),
+    "--top": (Action.EXPORT,),
+    "--plain": (Action.EXPORT,),
+    "--program": (Action.EXPORT,),
 }
-"""The action that takes an option."""
+"""The actions that take an option."""
 
 Do = Annotated[
     Action,
@@ -85,6 +89,15 @@ Plain = Annotated[
     option("--plain", "Also write the module as plain Verilog (IEEE 1364-2005), for Icarus."),
 ]
 
+Program = Annotated[
+    Path | None,
+    option(
+        "--program MODEL",
+        "Write the chip as plain Verilog, and what runs this compiled model on it: host memory, a "
+        "player, and a recording of the run in Verilator. --seed decides the inputs.",
+    ),
+]
+
 _WIDTHS = (4, 8, 16, 32)
 _FILES: tuple[Column[HarnessFile], ...] = (
     Column("file", lambda row: row.name),
@@ -107,6 +120,7 @@ def command(
     waves: Waves = None,
     top: Top = None,
     plain: Plain = False,
+    program: Program = None,
     *,
     written: Results,
 ) -> None:
@@ -120,7 +134,8 @@ def command(
     model, and every AXI rule in every cycle.
 
     `export` writes what a module needs: the sources, files.f, a FuseSoC core file, and Verilator's
-    waivers. `darwinn docs rtl-own-design` shows all of it.
+    waivers. With --program it also writes a compiled model for simulators of plain Verilog, which
+    repeat its run and compare cycles and bytes. `darwinn docs rtl-own-design` shows all of it.
     """
     given = {
         "--test": test,
@@ -129,12 +144,18 @@ def command(
         "--waves": waves,
         "--top": top,
         "--plain": plain,
+        "--program": program,
     }
     _refuse_others(action, given)
     if action is Action.TEST:
         _test(directory, test or [], data_bytes or 8, 1 if seed is None else seed, waves, written)
     if action is Action.NEW:
         files, step = begin_design(directory), f"darwinn harness test {quote(str(directory))}"
+    elif program is not None:
+        if top is not None:
+            raise InputError("--program is for the whole chip: leave out --top")
+        files = export_program(directory, program, seed=1 if seed is None else seed)
+        step = f"iverilog -g2005 -o play *.v && vvp -n play, in {quote(str(directory))}"
     else:
         files = export_design(directory, top or "chip_player", plain=plain)
         step = f"verilator --lint-only waivers.vlt -f files.f, in {quote(str(directory))}"
@@ -144,8 +165,10 @@ def command(
 
 def _refuse_others(action: Action, given: Mapping[str, object]) -> None:
     for name, value in given.items():
-        if value is not None and value is not False and _OPTIONS[name] is not action:
-            raise InputError(f"{name} is for `harness {_OPTIONS[name]}`, not for {action}")
+        if value is not None and value is not False and action not in _OPTIONS[name]:
+            raise InputError(f"{name} is for `harness {_OPTIONS[name][0]}`, not for {action}")
+    if action is Action.EXPORT and given["--program"] is None and given["--seed"] is not None:
+        raise InputError("--seed is for --program: the sources do not depend on it")
 
 
 def _test(
