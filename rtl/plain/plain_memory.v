@@ -110,10 +110,10 @@ module plain_memory #(
           rdata[8*lane+:8] <= place < 0 ? 8'bx : bytes[place];
           if (place >= 0) found = found + 1;
         end
-        rid <= read_id[read_first];
+        rid   <= read_id[read_first];
         rresp <= found == 0 ? 2'b10 : 2'b00;
         rlast <= ends;
-        word <= ends ? 0 : word + 1;
+        word  <= ends ? 0 : word + 1;
         if (ends) read_first <= (read_first + 1) % REQUESTS;
       end
       rvalid <= gives || (rvalid && !rready);
@@ -126,7 +126,7 @@ module plain_memory #(
   reg answer_failed[0:REQUESTS-1];
   reg [7:0] answer_first, answer_end, answers;
   reg writing, failed;
-  reg [ 1:0] write_id;
+  reg [1:0] write_id;
   reg [63:0] write_address;
 
   wire written = wvalid && wready;

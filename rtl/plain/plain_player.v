@@ -11,7 +11,7 @@
 module plain_player;
 
   localparam RESET = 0, WRITE = 1, READ = 2, CHUNK = 3, FETCH = 4, HAND_OVER = 5, DESCRIPTOR = 6, PUSH = 7,
-      SETTLE = 8, SCALAR_WORD = 9, FORGET = 10, MAP = 11, LOAD = 12, COMPARE = 13;
+      SETTLE = 8, SCALAR_WORD = 9, FORGET = 10, MAP = 11, LOAD = 12, COMPARE = 13, RUN = 14;
   localparam STREAM_BYTES = 1 << 20;
   localparam OUTPUT_DONE = 3;  // completion event of outputs and interrupts
 
@@ -22,7 +22,7 @@ module plain_player;
   reg [63:0] wdata;
   reg awvalid, wvalid, arvalid;
   wire awready, wready, bvalid, arready, rvalid;
-  wire [ 1:0] bresp, rresp;
+  wire [1:0] bresp, rresp;
   wire [63:0] rdata;
   wire [ 5:0] interrupt;
 
@@ -198,9 +198,33 @@ module plain_player;
 
   // Everything that decides what happens next.
   wire [`PLAIN_SCALAR_UNITS+`PLAIN_BUILT_TILES*(`PLAIN_TILE_UNITS+1)+`PLAIN_DONE_EVENTS+28:0] control = {
-    awready, wready, bvalid, arready, rvalid, interrupt, chunk_waits, chunk_ready, instruction_ready,
-    descriptor_ready, word_ready, stream_valid, queue_idle, row_valid, start_valid, units_idle, tiles_idle,
-    tile_units_idle, done_valid, m_arvalid, m_rready, m_awvalid, m_wvalid, m_bready, m_arready, m_awready, m_wready
+    awready,
+    wready,
+    bvalid,
+    arready,
+    rvalid,
+    interrupt,
+    chunk_waits,
+    chunk_ready,
+    instruction_ready,
+    descriptor_ready,
+    word_ready,
+    stream_valid,
+    queue_idle,
+    row_valid,
+    start_valid,
+    units_idle,
+    tiles_idle,
+    tile_units_idle,
+    done_valid,
+    m_arvalid,
+    m_rready,
+    m_awvalid,
+    m_wvalid,
+    m_bready,
+    m_arready,
+    m_awready,
+    m_wready
   };
 
   // The first difference ends the simulation.
@@ -264,8 +288,7 @@ module plain_player;
         HAND_OVER: taken = instruction_ready;
         DESCRIPTOR: taken = descriptor_ready;
         PUSH: taken = word_ready;
-        SETTLE:
-        taken = &units_idle && &tiles_idle && queue_idle && outputs_issued == outputs_done;
+        SETTLE: taken = &units_idle && &tiles_idle && queue_idle && outputs_issued == outputs_done;
         default: taken = 0;
       endcase
     end
@@ -320,7 +343,7 @@ module plain_player;
 
   task compare_memory;
     begin
-      $sformat(name, "after_%0d.hex", first);
+      $sformat(name, "memory_%0d.hex", first);
       $readmemh(name, expected, 0, second - 1);
       for (at = 0; at < second; at = at + 1) begin
         if (^memory.bytes[at] === 1'bx) unknown = unknown + 1;
@@ -338,7 +361,7 @@ module plain_player;
       RESET: reset;
       WRITE: begin
         awaddr = first;
-        wdata  = second;
+        wdata = second;
         {awvalid, wvalid} = 2'b11;
         complete;
       end
@@ -383,10 +406,11 @@ module plain_player;
       FORGET: memory.regions = 0;
       MAP: memory.map(first, second, third);
       LOAD: begin
-        $sformat(name, "before_%0d.hex", first);
+        $sformat(name, "memory_%0d.hex", first);
         $readmemh(name, memory.bytes, 0, second - 1);
       end
       COMPARE: compare_memory;
+      RUN: while (cycles < until_cycle) cycle;
       default: fail("no operation of this player");
     endcase
   endtask
@@ -403,15 +427,13 @@ module plain_player;
     line = 0;
     failed = 0;
     file = $fopen("program.txt", "r");
-    fields = $fscanf(
-        file, "%h %h %h %h %h %h\n", operation, first, second, third, instruction, until_cycle
-    );
+    fields = $fscanf(file, "%h %h %h %h %h %h\n", operation, first, second, third, instruction,
+                     until_cycle);
     while (fields == 6 && !failed) begin
       line = line + 1;
       perform;
-      fields = $fscanf(
-          file, "%h %h %h %h %h %h\n", operation, first, second, third, instruction, until_cycle
-      );
+      fields = $fscanf(file, "%h %h %h %h %h %h\n", operation, first, second, third, instruction,
+                       until_cycle);
     end
     if (line == 0) fail("no program.txt in this folder");
     else if (!failed)

