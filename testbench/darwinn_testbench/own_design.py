@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +19,14 @@ from darwinn_formats.files import Source, name_of
 from darwinn_rtl import toolchain
 
 from darwinn_testbench.chip.inputs import random_inputs
-from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.model import BoundModel, open_models
 from darwinn_testbench.chip.session import Device, Session
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Report, Row, Verdict
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
 if TYPE_CHECKING:
+    from darwinn_rtl.chip.recording import RecordingPlayer
     from darwinn_rtl.own_design import OwnTest
 
 WORK = "work"
@@ -98,30 +101,38 @@ def export_program(
         SimulationError: the program fails, or uses what the RTL lacks.
         OSError: the files cannot be written.
     """
-    from darwinn_rtl.chip.engine import RtlAccelerator
-    from darwinn_rtl.chip.recording import RecordingPlayer
     from darwinn_rtl.export import CHIP, export_player
 
-    place = Path(folder)
-    exported = export_design(place, CHIP, plain=True)
     models = tuple(open_models(model))
     if len(models) != 1:
         raise InputError(f"{name_of(model)} holds {len(models)} compiled models, and not one")
-    accelerator = RtlAccelerator(seed=seed, record=place)
+    place = Path(folder)
+    with tempfile.TemporaryDirectory() as work:
+        player = _record(models[0], seed, Path(work))
+        exported = export_design(place, CHIP, plain=True)
+        recorded = [shutil.copy(path, place) for path in player.files]
+    made = export_player(place, place / f"{CHIP}.v", player.memory_bytes, player.regions)
+    written = _written("export", place, [*made, *map(Path, recorded)])
+    figures = {**exported.figures, "seed": seed}
+    return replace(exported, rows=(*exported.rows, *written.rows), figures=figures)
+
+
+def _record(model: BoundModel, seed: int, folder: Path) -> RecordingPlayer:
+    """The player of a recording of the model's parameters and an inference, now closed."""
+    from darwinn_rtl.chip.engine import RtlAccelerator
+    from darwinn_rtl.chip.recording import RecordingPlayer
+
+    accelerator = RtlAccelerator(seed=seed, record=folder)
     player = accelerator.rtl.player
     assert isinstance(player, RecordingPlayer)
-    session = Session(models[0], device=Device(accelerator=accelerator))
-    (tensors,) = random_inputs([item.port for item in models[0].inputs], seed, 1)
+    (tensors,) = random_inputs([item.port for item in model.inputs], seed, 1)
     try:
+        session = Session(model, device=Device(accelerator=accelerator))
         session.load_parameters()
         session.infer(tensors)
     finally:
         accelerator.close()
-    netlist = place / f"{CHIP}.v"
-    made = export_player(place, netlist, player.memory_bytes, player.regions)
-    written = _written("export", place, [*made, *player.files])
-    figures = {**exported.figures, "seed": seed}
-    return replace(exported, rows=(*exported.rows, *written.rows), figures=figures)
+    return player
 
 
 def try_design(

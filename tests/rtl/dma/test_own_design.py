@@ -61,7 +61,10 @@ def test_the_folder_to_begin_with(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["test", "{}"], "has no test"),
         (["test", "{}", "--data-bytes", "5"], "buses of 4, 8, 16 and 32 bytes"),
         (["new", "{}", "--top", "chip"], "--top is for `harness export`, not for new"),
-        (["export", "{}", "--seed", "0"], "--seed is for `harness test`, not for export"),
+        (["new", "{}", "--seed", "0"], "--seed is for `harness test`, not for new"),
+        (["export", "{}", "--seed", "0"], "--seed is for --program: the sources do not depend"),
+        (["export", "{}", "--program", "{}/x", "--top", "tile"], "leave out --top"),
+        (["export", "{}", "--program", "{}/absent.tflite"], "No such file"),
         (["export", "{}", "--top", "cpu"], "no module is called cpu; there are"),
     ],
 )
