@@ -25,8 +25,9 @@ from darwinn_reference.tflite.output_stage import (
 STATE_INPUTS = (18, 19)
 """Inputs that hold the hidden and the cell state: variables that an inference updates."""
 
-_GATES = ("input", "forget", "candidate", "output")
-_FIRST_INPUT_WEIGHTS, _FIRST_RECURRENT_WEIGHTS, _FIRST_BIAS = 1, 5, 12
+GATES = ("input", "forget", "candidate", "output")
+FIRST_INPUT_WEIGHTS, FIRST_RECURRENT_WEIGHTS, FIRST_BIAS = 1, 5, 12
+"""Inputs that hold weights and biases of the first of the gates; the others follow."""
 _UNKNOWN_INPUTS = {
     "peepholes": (9, 10, 11),
     "projection": (16, 17),
@@ -41,10 +42,11 @@ def _intermediate(name: str, dtype: type[np.generic], scale: float) -> NetworkTe
     return NetworkTensor(-1, name, (), np.dtype(dtype), scales, np.zeros(1, np.int64))
 
 
-_GATE = _intermediate("sigmoid of a gate", np.uint8, 1 / 255)
-_CANDIDATE = _intermediate("tanh of the candidate", np.int8, 2 / 255)
-_GATED_CANDIDATE = _intermediate("gated candidate", np.int16, 2 / 32767)
-_CELL_ACTIVATION = _intermediate("tanh of the cell", np.int16, 2 / 32767)
+GATE = _intermediate("sigmoid of a gate", np.uint8, 1 / 255)
+CANDIDATE = _intermediate("tanh of the candidate", np.int8, 2 / 255)
+GATED_CANDIDATE = _intermediate("gated candidate", np.int16, 2 / 32767)
+CELL_ACTIVATION = _intermediate("tanh of the cell", np.int16, 2 / 32767)
+"""Values between the steps: types and scales are the compiler's own."""
 
 
 def unidirectional_sequence_lstm(call: Call) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -53,23 +55,23 @@ def unidirectional_sequence_lstm(call: Call) -> tuple[AnyArray, AnyArray, AnyArr
     sequence, hidden, cell = call.operand(0), call.operand(18), call.operand(19)
     time_axis = 0 if call.option("time_major", False) else 1
     back = {
-        gate: _Product(call, hidden, _FIRST_RECURRENT_WEIGHTS + position)
-        for position, gate in enumerate(_GATES)
+        gate: _Product(call, hidden, FIRST_RECURRENT_WEIGHTS + position)
+        for position, gate in enumerate(GATES)
     }
     # What does not depend on the state is computed for all steps at once.
     steps = np.moveaxis(sequence.value, time_axis, 0)
     fed = {
-        gate: _Product(call, sequence, _FIRST_INPUT_WEIGHTS + position, _FIRST_BIAS + position)(
+        gate: _Product(call, sequence, FIRST_INPUT_WEIGHTS + position, FIRST_BIAS + position)(
             steps
         )
-        for position, gate in enumerate(_GATES)
+        for position, gate in enumerate(GATES)
     }
     state, memory = hidden.value, cell.value.astype(np.int64)
     # The cell state is an addition as any other.
-    addition = addition_weights(_GATED_CANDIDATE.scale[0], cell.tensor.scale[0], cell.tensor)
+    addition = addition_weights(GATED_CANDIDATE.scale[0], cell.tensor.scale[0], cell.tensor)
     outputs = []
     for step in range(len(steps)):
-        sums = {gate: fed[gate][step] + back[gate](state) for gate in _GATES}
+        sums = {gate: fed[gate][step] + back[gate](state) for gate in GATES}
         state, memory = _step(call, sums, memory, cell.tensor, addition)
         outputs.append(state)
     return np.stack(outputs, axis=time_axis), state, memory.astype(cell.tensor.dtype)
@@ -133,18 +135,18 @@ def _step(
     unit = call.output.scale[0]
     function = call.choices.levels
     opened = np.stack([sums[name] for name in ("input", "forget", "output")])
-    admit, forget, emit = function("sigmoid", opened.astype(np.float32) * unit, _GATE)
-    candidate = function("tanh", sums["candidate"].astype(np.float32) * unit, _CANDIDATE)
-    gated = _gated(admit, candidate, _CANDIDATE, _GATED_CANDIDATE)
+    admit, forget, emit = function("sigmoid", opened.astype(np.float32) * unit, GATE)
+    candidate = function("tanh", sums["candidate"].astype(np.float32) * unit, CANDIDATE)
+    gated = _gated(admit, candidate, CANDIDATE, GATED_CANDIDATE)
     kept = _gated(forget, memory, cell, cell)
     # The tanh is taken of the unrounded sum.
     first, second, factor = addition
     total = first * gated + second * kept
-    real = total.astype(np.float32) * (_GATED_CANDIDATE.scale[0] / np.float32(first))
-    squashed = function("tanh", real, _CELL_ACTIVATION)
+    real = total.astype(np.float32) * (GATED_CANDIDATE.scale[0] / np.float32(first))
+    squashed = function("tanh", real, CELL_ACTIVATION)
     hidden = output_stage(
         emit * squashed,
-        conversion_factor(_GATE.scale[0], call.output, _CELL_ACTIVATION.scale),
+        conversion_factor(GATE.scale[0], call.output, CELL_ACTIVATION.scale),
         call.output,
     )
     return hidden, output_stage(total, factor, cell).astype(np.int64)
@@ -154,5 +156,5 @@ def _gated(
     gate: NDArray[np.int64], value: NDArray[np.int64], source: NetworkTensor, output: NetworkTensor
 ) -> NDArray[np.int64]:
     """gate * value in the unit of ``output``; at most 255 * 2^15 < 2^24 before the scale."""
-    factor = conversion_factor(_GATE.scale[0], output, source.scale)
+    factor = conversion_factor(GATE.scale[0], output, source.scale)
     return output_stage(gate * value, factor, output).astype(np.int64)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from darwinn_formats import tflite
 from darwinn_formats.darwinn import Package
-from darwinn_reference.tflite.graph import ABSENT, Network, Operator, network
+from darwinn_reference.tflite.graph import ABSENT, STATE_SUFFIX, Network, Operator, network
 
 from darwinn_testbench.compiler.assembler import Assembler
 from darwinn_testbench.compiler.package import token_of
@@ -344,11 +344,16 @@ def _partition(
     if not operations:
         return tuple(replace(each, reason=each.reason or _VIEW) for each in fates), None
     outputs = _outputs(source, chip)
-    inputs = _inputs(source, chip)
+    inputs = [_port(source, importer, index) for index in _inputs(source, chip)]
+    states = [
+        replace(each, name=each.name + STATE_SUFFIX, state=True)
+        for each in inputs
+        if source.tensors[each.index].variable
+    ]
     return fates, IntegerGraph(
         tuple(operations),
-        tuple(_port(source, importer, index) for index in inputs),
-        tuple(_port(source, importer, index) for index in outputs),
+        tuple(inputs),
+        (*(_port(source, importer, index) for index in outputs), *states),
     )
 
 

@@ -99,6 +99,8 @@ def _numerics(port: Port) -> NumericsConstants:
 
 
 def _type(port: Port) -> DataType:
+    if port.image.element_bytes > 1:
+        return DataType.SIGNED_FIXED_POINT16
     return DataType.SIGNED_FIXED_POINT8 if port.signed else DataType.FIXED_POINT8
 
 
@@ -109,7 +111,7 @@ def _input_layer(port: Port) -> Layer:
         input_bytes(port),
         image.height,
         image.width,
-        image.channels,
+        image.channels // image.element_bytes,
         _numerics(port),
         _type(port),
         InputLayer(),
@@ -123,7 +125,7 @@ def _output_layer(port: Port, placement: Placement) -> Layer:
         sum(map(share_bytes, output_shares(port, placement))),
         image.height,
         image.width,
-        image.channels,
+        image.channels // image.element_bytes,
         _numerics(port),
         _type(port),
         OutputLayer(_layout(port, placement)),
@@ -245,7 +247,7 @@ def _with_code(
     custom = tflite.Operator(
         codes.index(code),
         tuple(port.index for port in graph.inputs),
-        tuple(port.index for port in graph.outputs),
+        tuple(port.index for port in graph.outputs if not port.state),
         custom_options=options,
     )
     return replace(model, operator_codes=codes), custom
@@ -257,8 +259,12 @@ def _rewritten(
     inputs: Sequence[int],
     outputs: Sequence[int],
 ) -> bytes:
-    """A model of other operators, without tensors, buffers and codes that none of them uses."""
+    """A model of other operators, without tensors, buffers and codes that none of them uses.
+
+    Variables are no inputs of it: it has their values itself.
+    """
     source = model.subgraphs[0]
+    inputs = [index for index in inputs if not source.tensors[index].is_variable]
     used = {
         k
         for each in operators

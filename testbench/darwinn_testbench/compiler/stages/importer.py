@@ -33,6 +33,7 @@ from darwinn_testbench.compiler.stages.import_layers import (
     max_pool_2d,
     transpose_conv,
 )
+from darwinn_testbench.compiler.stages.import_recurrent import lstm
 from darwinn_testbench.compiler.stages.import_shapes import (
     concatenation,
     pack,
@@ -126,5 +127,6 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "TILE": tile,
     "TRANSPOSE": transpose,
     "TRANSPOSE_CONV": transpose_conv,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
     "UNPACK": unpack,
 }

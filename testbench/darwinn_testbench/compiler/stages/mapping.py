@@ -31,6 +31,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Joined,
     MatrixProduct,
     Product,
+    Recurrent,
     Repeated,
     Reshaped,
     Slice,
@@ -54,6 +55,7 @@ from darwinn_testbench.compiler.stages.products import (
     product_phases,
     weighted_sum_phases,
 )
+from darwinn_testbench.compiler.stages.recurrent import recurrent_bytes, recurrent_phases
 from darwinn_testbench.compiler.stages.resizing import enlarged_phases, interpolated_phases
 from darwinn_testbench.compiler.stages.ring import Share, gather
 from darwinn_testbench.compiler.stages.shapes import (
@@ -156,6 +158,8 @@ def scratch_bytes(operation: AnyOperation, areas: Areas) -> int:
         return softmax_bytes(operation) if alone else softmax_pixels_bytes(operation)
     if isinstance(operation, UnitVector):
         return unit_vector_bytes()
+    if isinstance(operation, Recurrent):
+        return recurrent_bytes(operation)
     return depthwise_bytes(operation, areas) if isinstance(operation, Channelwise) else 0
 
 
@@ -185,4 +189,5 @@ _MAPPINGS = {
     Repeated: repeat_phases,
     Filled: fill_phases,
     Stacked: stack_phases,
+    Recurrent: recurrent_phases,
 }

@@ -13,7 +13,6 @@ from darwinn_reference.tflite.layers import Axis, window_axes
 from darwinn_reference.tflite.output_stage import clip_bounds
 from numpy.typing import NDArray
 
-from darwinn_testbench.compiler.parameters import SIGN_OFFSET
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
     Image,
@@ -103,6 +102,21 @@ class Operands:
         if index not in self._images:
             self._images[index] = image_of(self.network.tensors[index])
         return self._images[index]
+
+    def state(self, index: int) -> Image:
+        """The vector of a variable that an operator changes, of 8 or 16 bits.
+
+        Raises:
+            StaysError: it is none, or another operator reads it.
+        """
+        tensor = self.network.tensors[index]
+        if not tensor.variable or len(self._readers(index)) > 1 or index in self.network.outputs:
+            raise StaysError("a state that is not the operator's own variable")
+        image = image_of(replace(tensor, variable=False), widest=2)
+        if not image.is_vector:
+            raise StaysError("several sequences at once")
+        self._images[index] = image
+        return image
 
     def alias(self, operator: Operator, place: int = 0) -> None:
         """Let the result of an operator be the image that is input ``place``.
@@ -250,13 +264,13 @@ def _sides(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return height, width, channels
 
 
-def image_of(tensor: NetworkTensor) -> Image:
-    """The image of a tensor.
+def image_of(tensor: NetworkTensor, widest: int = 1) -> Image:
+    """The image of a tensor, whose elements have at most so many bytes.
 
     Raises:
         StaysError: it is none.
     """
-    if tensor.dtype not in (np.dtype(np.uint8), np.dtype(np.int8)):
+    if tensor.dtype not in (np.uint8, np.int8, np.int16) or tensor.dtype.itemsize > widest:
         raise StaysError(f"{tensor.dtype} data")
     if not tensor.quantised or not tensor.scale[0] > 0:
         raise StaysError("not quantised")
@@ -265,16 +279,17 @@ def image_of(tensor: NetworkTensor) -> Image:
     height, width, channels = _sides(tensor.shape)
     if not height * width * channels:
         raise StaysError("no elements")
-    signed = tensor.dtype == np.int8
+    size = tensor.dtype.itemsize
     return Image(
         tensor.index,
         tensor.name,
         tensor.shape,
         height,
         width,
-        channels,
+        channels * size,
         tensor.scale[0],
-        int(tensor.zero_point[0]) + (SIGN_OFFSET if signed else 0),
+        int(tensor.zero_point[0]) - int(np.iinfo(tensor.dtype).min),
+        size,
     )
 
 

@@ -20,7 +20,8 @@ from darwinn_testbench.compiler.parameters import round_up
 class Image:
     """A tensor of one image: ``height`` x ``width`` pixels of ``channels`` bytes.
 
-    ``shape`` is that of the network, ``zero_point`` that of the chip.
+    ``shape`` is that of the network, ``zero_point`` that of the chip. Of numbers of 16 bits each is
+    two channels (``element_bytes``).
     """
 
     index: int
@@ -31,6 +32,7 @@ class Image:
     channels: int
     scale: np.float32
     zero_point: int
+    element_bytes: int = 1
 
     @property
     def pitch(self) -> int:
@@ -367,6 +369,38 @@ class UnitVector(Operation):
     stage: OutputStage
 
 
+@dataclass(frozen=True, eq=False)
+class Recurrent(Operation):
+    """An LSTM over all time steps, each a pixel of the result and of the source.
+
+    A pixel of ``source`` has what a step is fed, a byte for each unit of each gate: input, forget
+    and output gate, then the candidate. ``hidden`` and ``cell`` are states, which each step
+    changes in place; the cell's numbers have 16 bits. ``weights`` uint8 (four times the units,
+    units) make ``back`` of the hidden state. All numbers of 16 bits have one zero point, that of
+    the cell.
+
+    ``gate`` and ``candidate`` are the stages of a sum of what is fed and what comes back. ``gated``
+    is input gate times candidate, ``kept`` forget gate times cell; both have ``shares`` in the new
+    cell, whose stage is ``memory``. ``squashed`` is the function of the same sum, ``emitted`` the
+    output gate times that.
+    """
+
+    source: Image
+    hidden: Image
+    cell: Image
+    weights: NDArray[np.uint8]
+    weight_zero_point: int
+    back: OutputStage
+    gate: OutputStage
+    candidate: OutputStage
+    gated: OutputStage
+    kept: OutputStage
+    shares: tuple[int, int]
+    memory: OutputStage
+    squashed: OutputStage
+    emitted: OutputStage
+
+
 AnyOperation = (
     Convolution
     | Channelwise
@@ -387,6 +421,7 @@ AnyOperation = (
     | Repeated
     | Filled
     | Stacked
+    | Recurrent
 )
 
 
@@ -394,6 +429,8 @@ def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
     """The images that an operation reads."""
     if isinstance(operation, WeightedSum | Joined | Product | MatrixProduct | Stacked):
         return operation.sources
+    if isinstance(operation, Recurrent):
+        return operation.source, operation.hidden, operation.cell
     if isinstance(operation, Filled):
         return ()
     return (operation.source,)
@@ -401,9 +438,10 @@ def sources_of(operation: AnyOperation) -> tuple[Image, ...]:
 
 @dataclass(frozen=True)
 class Port:
-    """A tensor that enters or leaves the chip, and its image; ``signed``: it is int8.
+    """A tensor that enters or leaves the chip, and its image; ``signed``: it is int8, or int16.
 
-    Several tensors of different shapes and types can be the same image.
+    Several tensors of different shapes and types can be the same image. A ``state`` leaves the chip
+    as it will enter it at the next inference.
     """
 
     index: int
@@ -411,6 +449,7 @@ class Port:
     shape: tuple[int, ...]
     image: Image
     signed: bool
+    state: bool = False
 
 
 @dataclass(frozen=True, eq=False)

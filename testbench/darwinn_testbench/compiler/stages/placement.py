@@ -34,6 +34,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Image,
     IntegerGraph,
     MatrixProduct,
+    Recurrent,
     Repeated,
     Reshaped,
     Stacked,
@@ -106,7 +107,7 @@ def needs_whole(operation: AnyOperation) -> bool:
     """Whether an operation reads all pixels of its sources at once, and all their channels."""
     if is_shared_out(operation):
         return False
-    if isinstance(operation, Reshaped | Transposed | Repeated | Stacked):
+    if isinstance(operation, Reshaped | Transposed | Repeated | Stacked | Recurrent):
         return True
     return isinstance(operation, Windowed) and operation.result.is_vector
 

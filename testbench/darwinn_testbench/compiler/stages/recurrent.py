@@ -1,0 +1,412 @@
+"""An LSTM as phases: steps of 8 and 16 bits, as a public program computes it (docs/chip-facts.md).
+
+The states are on all tiles, so each tile computes all steps for itself, and none has to tell
+another what it found. What a step is fed has been computed before, by a layer over all steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import numpy as np
+from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
+
+from darwinn_testbench.compiler.assembler import Assembler
+from darwinn_testbench.compiler.parameters import UNIT_BYTES
+from darwinn_testbench.compiler.program import ALL_TILES
+from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums, compute
+from darwinn_testbench.compiler.stages.operands import BYTE_SPAN, unchanged
+from darwinn_testbench.compiler.stages.operations import OutputStage, Recurrent
+from darwinn_testbench.compiler.stages.parts import copying
+from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
+from darwinn_testbench.compiler.stages.placement import Placement
+from darwinn_testbench.compiler.stages.rows import (
+    GROUP,
+    Rows,
+    identity,
+    lane_rows,
+    one_hot,
+    spread_out,
+)
+from darwinn_testbench.compiler.stages.storage import TILES, Storage
+from darwinn_testbench.compiler.stages.vectors import on_all_tiles, pack_rows
+
+_SIZE = 2
+"""Bytes of a number of 16 bits."""
+_GATES = 4
+_ROWS = 2
+"""Rows of 16-bit weights that multiply a word: two channels a step."""
+_LANES = GROUP * GROUP
+"""Weights of four channels: each on the diagonal, zero points off it."""
+_ON_DIAGONAL = [2 * GROUP * (k // _ROWS) + _ROWS * k + k % _ROWS for k in range(GROUP)]
+"""Those on the diagonal where rows have two of a lane."""
+_PACKED = 1 + _ROWS
+"""Rows of weights that a step makes of four channels: of the candidate, and of the cell."""
+_AS_IT_IS = OutputStage(
+    np.ones(1, np.float32),
+    np.zeros(1, np.int32),
+    np.float32(0),
+    np.float32((1 << 16) - 1),
+    0,
+    wide=True,
+)
+"""The stage of numbers of 16 bits that come out as they are."""
+
+Emit = Callable[[Assembler], None]
+"""What writes instructions."""
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Bytes of narrow memory that a step needs: where each of them begins.
+
+    Attributes:
+        back: what comes back from the hidden state, a byte for each unit of each gate.
+        gates: the three gates.
+        candidate: the candidate.
+        weights: the candidate on diagonals.
+        wide_weights: the cell, then its function, on diagonals of 16 bits.
+        gated: the candidate times its gate, 16 bits each, as all that follow.
+        kept: the cell times its gate.
+        zeros: zero points.
+        squashed: the function of the cell.
+        end: the first byte behind them.
+    """
+
+    back: int
+    gates: int
+    candidate: int
+    weights: int
+    wide_weights: int
+    gated: int
+    kept: int
+    zeros: int
+    squashed: int
+    end: int
+
+
+def _places(units: int, base: int = 0) -> _Places:
+    """Places for so many units, in whole words, from byte ``base`` on."""
+    sizes = (_GATES, _GATES - 1, 1, GROUP, GROUP * _SIZE, _SIZE, _SIZE, _SIZE, _SIZE)
+    return _Places(*accumulate((units * size for size in sizes), initial=base))
+
+
+def recurrent_bytes(operation: Recurrent) -> int:
+    """Bytes of narrow memory that an LSTM needs for itself."""
+    return _places(operation.hidden.pitch).end
+
+
+def recurrent_phases(operation: Recurrent, placement: Placement, areas: Areas) -> Iterator[Phase]:
+    """The phases of an LSTM."""
+    steps = _Steps.of(operation, placement, areas)
+    number, load = operation.number, steps.constants.pieces
+    yield Phase(number, "LSTM: zero points", steps.zero_points, load, alone=steps.alone)
+    for step in range(operation.source.pixels):
+        for what, emit in steps.of_step(step):
+            yield Phase(number, f"LSTM: {what}", emit, alone=steps.alone)
+    last = operation.source.pixels - 1
+    yield Phase(number, "LSTM: last result", steps.keeping(last), alone=steps.alone)
+
+
+@dataclass(frozen=True)
+class _Constants:
+    """Rows of weights that are the same for all units, and where in wide memory each begins."""
+
+    rows: tuple[Rows, ...]
+    copy: int
+    add: int
+    spread: int
+    wide_spread: int
+    shares: int
+    back: int
+    end: int
+
+    @classmethod
+    def of(cls, operation: Recurrent, row: int) -> _Constants:
+        """Those of an LSTM, from row ``row`` on."""
+        blocks = lane_rows(
+            np.pad(
+                operation.weights,
+                [(0, 0), (0, operation.hidden.pitch - operation.weights.shape[1])],
+                constant_values=operation.weight_zero_point,
+            ).reshape(len(operation.weights), -1, GROUP),
+            operation.weight_zero_point,
+            operation.back,
+        )
+        rows = (
+            identity(),
+            one_hot((1, 1)),
+            spread_out(),
+            _wide_diagonal(operation.cell.zero_point),
+            _shares(operation.shares, operation.cell.zero_point),
+            *blocks,
+        )
+        begins = list(accumulate((len(each) for each in rows), initial=row))
+        copy, add, spread, wide_spread, shares, back = begins[: len(rows) - len(blocks) + 1]
+        return cls(rows, copy, add, spread, wide_spread, shares, back, begins[-1])
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The rows as parameters of all tiles."""
+        begins = accumulate((len(each) for each in self.rows), initial=self.copy)
+        return [Piece(ALL_TILES, row, each) for row, each in zip(begins, self.rows, strict=False)]
+
+
+def _wide_diagonal(zero_point: int) -> Rows:
+    """Rows that bring four numbers of 16 bits to the diagonal; off it are zero points."""
+    weights = np.zeros((_LANES, _ROWS, WORD_BYTES), np.uint8)
+    bias = np.full(_LANES, zero_point, np.int32)
+    for channel, lane in enumerate(_ON_DIAGONAL):
+        weights[lane, channel // 2, channel % 2] = 1
+        bias[lane] = 0
+    (rows,) = lane_rows(weights, 0, replace(_AS_IT_IS, bias=bias))
+    return rows
+
+
+def _shares(shares: tuple[int, int], zero_point: int) -> Rows:
+    """Rows of 16-bit weights for four numbers of each operand, then for four zero points.
+
+    Sums wrap at 32 bits. So zero points are taken off by products: what is left at last has no more
+    than 32 bits, whatever a sum was before.
+    """
+    rows = np.full((3 * GROUP, UNIT_BYTES // WORD_BYTES, _SIZE), zero_point, np.uint16)
+    lanes = np.arange(GROUP)
+    for operand, share in enumerate(shares):
+        rows[operand * GROUP + lanes, lanes] += np.uint16(share)
+        rows[len(shares) * GROUP + operand, :GROUP] -= np.uint16(share)
+    return rows.reshape(len(rows), -1).view(np.uint8)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps, each as what writes its instructions."""
+
+    operation: Recurrent
+    places: _Places
+    fed: Storage
+    result: Storage
+    hidden: int
+    cell: int
+    constants: _Constants
+    alone: bool
+
+    @classmethod
+    def of(cls, operation: Recurrent, placement: Placement, areas: Areas) -> _Steps:
+        """Those of an LSTM.
+
+        Raises:
+            ValueError: its weights do not fit.
+        """
+        groups = operation.hidden.pitch // GROUP
+        size = _Constants.of(operation, 0).end + _PACKED * groups
+        row, alone = areas.take(size)
+        index = operation.result.index
+        return cls(
+            operation,
+            _places(operation.hidden.pitch, placement.scratch[index]),
+            placement.copies[operation.source.index],
+            placement.of(operation.result),
+            placement.copies[operation.hidden.index].base,
+            placement.copies[operation.cell.index].base,
+            _Constants.of(operation, row),
+            alone,
+        )
+
+    @property
+    def _groups(self) -> int:
+        """Words of the units."""
+        return self.operation.hidden.pitch // GROUP
+
+    def of_step(self, step: int) -> Iterator[tuple[str, Emit]]:
+        """A step, and before it the result of the one before."""
+        yield "what comes back", self._all(*([self.keeping(step - 1)] if step else []), self._back)
+        yield "gates", lambda program: self._gates(program, step)
+        yield "candidate", lambda program: self._candidate(program, step)
+        yield "diagonals", self._all(self._spread_candidate, self._spread_cell)
+        yield "rows", self._all(self._rows_of_candidate, self._rows_of_numbers)
+        yield "gated", self._all(self._gated, self._kept)
+        yield "cell", self._all(self._new_cell, self._squashed)
+        yield "diagonals of the cell", self._spread_squashed
+        yield "rows of the cell", self._rows_of_numbers
+        yield "hidden state", self._emitted
+
+    def keeping(self, step: int) -> Emit:
+        """Put the hidden state where the result of a step is, on the tile that has it."""
+        pixel = divmod(step, self.operation.result.width)
+        parts = {
+            tile: Part(self.hidden, self.result.address(tile, *pixel), 1, 1, [], (0, 0), (0, 0))
+            for tile in TILES
+            if all(
+                first <= at < end
+                for at, (first, end) in zip(pixel, self.result.own(tile), strict=True)
+            )
+        }
+        image = self.operation.hidden
+        sums = copying(unchanged(image), image, self._groups, self.constants.copy)
+        return lambda program: compute(program, sums, parts)
+
+    @staticmethod
+    def _all(*emits: Emit) -> Emit:
+        def emit(program: Assembler) -> None:
+            for each in emits:
+                each(program)
+
+        return emit
+
+    def zero_points(self, program: Assembler) -> None:
+        """Zero points of 16 bits, whatever is read."""
+        stage = replace(
+            _AS_IT_IS,
+            low=np.float32(0),
+            high=np.float32(0),
+            zero_point=self.operation.cell.zero_point,
+        )
+        sums = self._sums(stage, self.constants.copy, 1)
+        on_all_tiles(program, sums, self.hidden, self.places.zeros, [(1, 0)])
+
+    def _back(self, program: Assembler) -> None:
+        """The weights times the hidden state."""
+        lanes = _GATES * self.operation.hidden.pitch
+        blocks = -(-lanes // chip.LANES)
+        sums = Sums(
+            self.operation.back,
+            self.operation.hidden.zero_point,
+            self.operation.weight_zero_point,
+            self._groups,
+            blocks,
+            min(lanes, chip.LANES),
+            lanes - (blocks - 1) * chip.LANES,
+            0,
+            self.constants.back,
+            HEAD_ROWS + self._groups,
+            [(self._groups, 1)],
+        )
+        on_all_tiles(program, sums, self.hidden, self.places.back, [(self._groups, GROUP)])
+
+    def _gates(self, program: Assembler, step: int) -> None:
+        count = _GATES - 1
+        self._functions(program, step, self.operation.gate, 0, count, self.places.gates)
+
+    def _candidate(self, program: Assembler, step: int) -> None:
+        first = _GATES - 1
+        self._functions(program, step, self.operation.candidate, first, 1, self.places.candidate)
+
+    def _functions(
+        self, program: Assembler, step: int, stage: OutputStage, first: int, count: int, target: int
+    ) -> None:
+        """A function of what is fed and what comes back, added up, of some of the gates."""
+        at = first * self.operation.hidden.pitch
+        pixel = divmod(step, self.operation.source.width)
+        fed = self.fed.address(TILES[0], *pixel) + at
+        sums = replace(
+            self._sums(stage, self.constants.add, 2 * _ROWS),
+            blocks=count * self._groups,
+            wide_weights=True,
+        )
+        distance = self.places.back + at - fed
+        on_all_tiles(program, sums, fed, target, [(_ROWS, _SIZE), (2, distance)])
+
+    def _spread_candidate(self, program: Assembler) -> None:
+        """The candidate on diagonals."""
+        stage = self.operation.candidate
+        zero_point = stage.zero_point
+        copy = replace(
+            _AS_IT_IS,
+            low=np.float32(-zero_point),
+            high=np.float32(BYTE_SPAN - zero_point),
+            zero_point=zero_point,
+            wide=False,
+        )
+        sums = replace(
+            self._sums(copy, self.constants.spread, 1, zero_point),
+            lanes=_LANES,
+            last_lanes=_LANES,
+        )
+        on_all_tiles(program, sums, self.places.candidate, self.places.weights, [(1, 0)])
+
+    def _spread_cell(self, program: Assembler) -> None:
+        self._spread_numbers(program, self.cell)
+
+    def _spread_squashed(self, program: Assembler) -> None:
+        self._spread_numbers(program, self.places.squashed)
+
+    def _spread_numbers(self, program: Assembler, source: int) -> None:
+        """Numbers of 16 bits on diagonals."""
+        # That it has biases of each lane is all that counts of this stage.
+        stage = replace(_AS_IT_IS, bias=np.zeros(_LANES, np.int32))
+        sums = replace(
+            self._sums(stage, self.constants.wide_spread, _ROWS),
+            lanes=_LANES,
+            last_lanes=_LANES,
+            read_block=GROUP * _SIZE,
+            wide_values=True,
+        )
+        read = [(_ROWS, WORD_BYTES)]
+        on_all_tiles(program, sums, source, self.places.wide_weights, read)
+
+    def _rows_of_candidate(self, program: Assembler) -> None:
+        loops = [(GROUP, 1), (self._groups, GROUP)]
+        row = self.constants.end + _ROWS * self._groups
+        pack_rows(program, self.places.weights, loops, row, self._groups)
+
+    def _rows_of_numbers(self, program: Assembler) -> None:
+        rows = _ROWS * self._groups
+        loops = [(GROUP, 1), (rows, GROUP)]
+        pack_rows(program, self.places.wide_weights, loops, self.constants.end, rows)
+
+    def _gated(self, program: Assembler) -> None:
+        """Input gate times candidate."""
+        sums = replace(
+            self._sums(self.operation.gated, self.constants.end + _ROWS * self._groups, 1),
+            weight_zero_point=self.operation.candidate.zero_point,
+            block_rows=1,
+        )
+        on_all_tiles(program, sums, self.places.gates, self.places.gated, [(1, 0)])
+
+    def _kept(self, program: Assembler) -> None:
+        """Forget gate times cell."""
+        self._times_numbers(program, self.operation.kept, 1, self.places.kept)
+
+    def _emitted(self, program: Assembler) -> None:
+        """Output gate times the function of the cell."""
+        self._times_numbers(program, self.operation.emitted, 2, self.hidden)
+
+    def _times_numbers(
+        self, program: Assembler, stage: OutputStage, gate: int, target: int
+    ) -> None:
+        """A gate times numbers of 16 bits, which are in rows."""
+        sums = replace(
+            self._sums(stage, self.constants.end, _ROWS),
+            weight_zero_point=self.operation.cell.zero_point,
+            block_rows=_ROWS,
+            wide_weights=True,
+        )
+        source = self.places.gates + gate * self.operation.hidden.pitch
+        on_all_tiles(program, sums, source, target, [(_ROWS, _SIZE)])
+
+    def _new_cell(self, program: Assembler) -> None:
+        self._add_up(program, self.operation.memory, self.cell)
+
+    def _squashed(self, program: Assembler) -> None:
+        self._add_up(program, self.operation.squashed, self.places.squashed)
+
+    def _add_up(self, program: Assembler, stage: OutputStage, target: int) -> None:
+        """The shares of both operands in the new cell."""
+        sums = replace(
+            self._sums(stage, self.constants.shares, 3 * GROUP),
+            weight_zero_point=self.operation.cell.zero_point,
+            read_block=GROUP * _SIZE,
+            wide_weights=True,
+            wide_values=True,
+        )
+        apart = self.places.kept - self.places.gated
+        read = [(GROUP, _SIZE), (3, apart)]
+        on_all_tiles(program, sums, self.places.gated, target, read)
+
+    def _sums(self, stage: OutputStage, row: int, taps: int, zero_point: int = 0) -> Sums:
+        """Sums of a word of each unit's bytes, by weights that are the same for all."""
+        groups = self._groups
+        return Sums(stage, zero_point, 0, taps, groups, GROUP, GROUP, GROUP, row, 0, [(taps, 1)])

@@ -1,0 +1,115 @@
+"""Recurrent layers: an LSTM goes to the chip, with its states; other forms are refused by name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from darwinn_formats import tflite
+from darwinn_formats.files import Content
+from darwinn_formats.tflite import ActivationFunctionType
+from darwinn_reference.tflite.model import CpuModel
+from darwinn_testbench.chip.model import open_models
+from darwinn_testbench.chip.session import Session
+from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_model
+from darwinn_testbench.explain.placement import Place
+from darwinn_testbench.report import Verdict
+from numpy.typing import NDArray
+from recurrent_models import Lstm
+
+
+def compiled(lstm: Lstm, *, check: bool = True) -> Compiled:
+    """An LSTM, compiled."""
+    return compile_model(Content(lstm.model(), "lstm.tflite"), CompileOptions(check=check))
+
+
+@pytest.mark.parametrize(
+    "lstm",
+    [
+        Lstm(),
+        Lstm(steps=1, units=8),
+        Lstm(steps=7, inputs=3, units=1, time_major=True, zero_point=-128),
+        Lstm(steps=5, inputs=40, units=24, zero_point=127),
+        Lstm(steps=2, inputs=1, units=70),
+        Lstm(cell_scale=2**-11, cell_clip=100.0),
+    ],
+    ids=repr,
+)
+def test_an_lstm_on_the_chip_equals_its_arithmetic(lstm: Lstm) -> None:
+    """Units that fill no word or several blocks of lanes, one step, time first."""
+    result = compiled(lstm)
+    assert [row.place for row in result.report.rows] == [Place.CHIP]
+    assert result.report.verdict is Verdict.PASS, result.report.headline
+    assert "equal the chip arithmetic on every byte" in result.report.headline
+    assert "keeps states" in result.report.headline
+
+
+def test_states_go_from_one_inference_to_the_next() -> None:
+    """As variables of the model before compilation."""
+    lstm = Lstm(steps=3, units=6)
+    result = compiled(lstm, check=False)
+    (model,) = open_models(Content(result.data, "lstm_edgetpu.tflite"))
+    reference = CpuModel.load(Content(lstm.model(), "lstm.tflite"), model.compiled.inference)
+    graph = reference.network
+    hidden, cell, output = (graph.tensor(name) for name in ("hidden", "cell", "y"))
+    assert hidden and cell and output
+    session = Session(model)
+    random = np.random.default_rng(5)
+    given: dict[int, NDArray[np.generic]] = {}
+    for _ in range(5):
+        x = random.integers(-128, 128, (1, lstm.steps, lstm.inputs), np.int8)
+        expected = reference.chip.run([x], given)
+        found = session.infer({"x": x}).outputs
+        np.testing.assert_array_equal(found["y"], expected[output.index])
+        given = {each.index: expected[each.index] for each in (hidden, cell)}
+        for each in (hidden, cell):
+            state = found[f"{each.name}_variable_output"]
+            np.testing.assert_array_equal(state.reshape(each.shape), given[each.index])
+    assert (given[cell.index] != 0).any()
+
+
+def test_a_cell_at_the_end_of_its_range_stays_there() -> None:
+    """Sums beyond 32 bits on the way to a new cell, whose own sum has 32."""
+    lstm = Lstm(steps=12, units=8, bias=200_000, cell_scale=2**-14, seed=3)
+    result = compiled(lstm)
+    assert result.report.verdict is Verdict.PASS, result.report.headline
+    (model,) = open_models(Content(result.data, "lstm_edgetpu.tflite"))
+    x = np.zeros((1, lstm.steps, lstm.inputs), np.int8)
+    cell = Session(model).infer({"x": x}).outputs["cell_variable_output"]
+    assert cell.max() == np.iinfo(np.int16).max
+
+
+def test_the_compiled_model_has_the_states_as_the_vendors_compiler_writes_them() -> None:
+    """Variables that the operator reads; it gives no tensors of their next values."""
+    graph = tflite.load(compiled(Lstm(), check=False).data).subgraphs[0]
+    (operator,) = graph.operators
+    names = [graph.tensors[index].name for index in operator.inputs]
+    assert names == ["x", "hidden", "cell"]
+    assert [graph.tensors[index].is_variable for index in operator.inputs] == [False, True, True]
+    assert [graph.tensors[index].name for index in graph.inputs] == ["x"]
+    assert [graph.tensors[index].name for index in operator.outputs] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"sequences": 2}, "more than one image|several sequences"),
+        ({"sequences": 2, "time_major": True}, "several sequences"),
+        ({"cell_clip": 0.5}, "cell_clip 0.5"),
+        ({"activation": ActivationFunctionType.RELU}, "activation RELU"),
+        ({"left_out": (1, 5, 12)}, "input 5 is absent"),
+        ({"left_out": (18,)}, "input 18 is absent"),
+        ({"several_zero_points": True}, "several zero points of weights"),
+        ({"cell_scale": 8.0}, "a cell whose scale is too far from 1"),
+    ],
+    ids=str,
+)
+def test_other_forms_stay_on_the_cpu_by_name(change: dict[str, object], reason: str) -> None:
+    """Nothing of them is computed in another way than the reference knows."""
+    result = compiled(replace(Lstm(), **change))  # type: ignore[arg-type]
+    (row,) = result.report.rows
+    assert row.place is Place.CPU
+    assert not result.data
+    assert re.search(reason, row.reason), row.reason
