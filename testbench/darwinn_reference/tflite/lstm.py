@@ -18,7 +18,9 @@ from darwinn_reference.tflite.graph import NetworkTensor
 from darwinn_reference.tflite.output_stage import (
     INT32_MAXIMUM,
     NotComputableError,
+    clip_bounds,
     output_stage,
+    requantise,
     summing_dtype,
 )
 
@@ -61,18 +63,20 @@ def unidirectional_sequence_lstm(call: Call) -> tuple[AnyArray, AnyArray, AnyArr
     # What does not depend on the state is computed for all steps at once.
     steps = np.moveaxis(sequence.value, time_axis, 0)
     fed = {
-        gate: _Product(call, sequence, FIRST_INPUT_WEIGHTS + position, FIRST_BIAS + position)(
-            steps
-        )
+        gate: _Product(call, sequence, FIRST_INPUT_WEIGHTS + position, FIRST_BIAS + position)(steps)
         for position, gate in enumerate(GATES)
     }
     state, memory = hidden.value, cell.value.astype(np.int64)
     # The cell state is an addition as any other.
     addition = addition_weights(GATED_CANDIDATE.scale[0], cell.tensor.scale[0], cell.tensor)
+    clip = float(call.option("cell_clip", 0.0))
+    limit = cell_limit(cell.tensor, clip)
+    if np.isfinite(limit):
+        call.assume(f"the new cell of an LSTM is bounded by cell_clip {clip}")
     outputs = []
     for step in range(len(steps)):
         sums = {gate: fed[gate][step] + back[gate](state) for gate in GATES}
-        state, memory = _step(call, sums, memory, cell.tensor, addition)
+        state, memory = _step(call, sums, memory, cell.tensor, addition, limit)
         outputs.append(state)
     return np.stack(outputs, axis=time_axis), state, memory.astype(cell.tensor.dtype)
 
@@ -90,9 +94,13 @@ def _refuse_unknown_forms(call: Call) -> None:
         raise NotComputableError("LSTM whose hidden state is not quantised as its output")
     if cell.dtype != np.int16 or not cell.quantised or cell.zero_point[0] != 0:
         raise NotComputableError("LSTM whose cell state is not symmetric int16")
-    # A bound beyond the range of the cell state changes nothing; a tighter one is not known.
-    if 0 < call.option("cell_clip", 0.0) < np.iinfo(np.int16).max * cell.scale[0]:
-        raise NotComputableError(f"LSTM with cell_clip {call.option('cell_clip', 0.0)}")
+
+
+def cell_limit(cell: NetworkTensor, clip: float) -> np.float32:
+    """The greatest magnitude of a new cell state by its ``cell_clip``, in its unit; inf without one
+    within the range of its type."""
+    limit = np.trunc(np.float32(clip) / cell.scale[0])
+    return limit if 0 < limit < np.iinfo(cell.dtype).max else np.float32(np.inf)
 
 
 class _Product:
@@ -127,10 +135,12 @@ def _step(
     memory: NDArray[np.int64],
     cell: NetworkTensor,
     addition: tuple[int, int, np.float32],
+    limit: np.float32,
 ) -> tuple[AnyArray, NDArray[np.int64]]:
     """One time step: the new hidden state (bytes) and the new cell state (int16 values).
 
-    ``addition`` are the weights of the gated candidate and the cell state, and their sum's factor.
+    ``addition`` are the weights of the gated candidate and the cell state, and their sum's factor;
+    ``limit`` is the greatest new cell state by its ``cell_clip``.
     """
     unit = call.output.scale[0]
     function = call.choices.levels
@@ -143,13 +153,16 @@ def _step(
     first, second, factor = addition
     total = first * gated + second * kept
     real = total.astype(np.float32) * (GATED_CANDIDATE.scale[0] / np.float32(first))
+    real = np.clip(real, -limit * cell.scale[0], limit * cell.scale[0])
     squashed = function("tanh", real, CELL_ACTIVATION)
     hidden = output_stage(
         emit * squashed,
         conversion_factor(GATE.scale[0], call.output, CELL_ACTIVATION.scale),
         call.output,
     )
-    return hidden, output_stage(total, factor, cell).astype(np.int64)
+    low, high = clip_bounds(cell)
+    bounds = max(low, -limit), min(high, limit)
+    return hidden, requantise(total, factor, bounds, 0, cell.dtype).astype(np.int64)
 
 
 def _gated(

@@ -65,7 +65,9 @@ def lstm(importer: Operands, operator: Operator) -> AnyOperation:
     first, second, factor = addition_weights(rules.GATED_CANDIDATE.scale[0], cell.scale, memory)
     if not (first and second):
         raise StaysError("a cell whose scale is too far from 1")
+    limit = rules.cell_limit(memory, float(operator.options.get("cell_clip", 0.0)))
     unit = rules.GATED_CANDIDATE.scale[0] / np.float32(first)
+    squashed = _function("tanh", rules.CELL_ACTIVATION, unit, cell.zero_point)
     return Recurrent(
         operator.index,
         operator.name,
@@ -81,8 +83,8 @@ def lstm(importer: Operands, operator: Operator) -> AnyOperation:
         _product(rules.GATED_CANDIDATE, rules.CANDIDATE, cell.zero_point),
         _product(memory, memory, cell.zero_point),
         (first, second),
-        _stage(memory, np.atleast_1d(factor), cell.zero_point),
-        _function("tanh", rules.CELL_ACTIVATION, unit, cell.zero_point),
+        _within(_stage(memory, np.atleast_1d(factor), cell.zero_point), limit),
+        _within(squashed, limit * cell.scale),
         _product(tensor, rules.CELL_ACTIVATION, image.zero_point),
     )
 
@@ -146,6 +148,11 @@ def _stage(tensor: NetworkTensor, factors: NDArray[np.float32], zero_point: int)
     low, high = clip_bounds(tensor)
     wide = tensor.dtype.itemsize > 1
     return OutputStage(factors, np.zeros(1, np.int32), low, high, zero_point, wide=wide)
+
+
+def _within(stage: OutputStage, limit: np.float32) -> OutputStage:
+    """A stage whose bounds are at most a limit on both sides."""
+    return replace(stage, low=max(stage.low, -limit), high=min(stage.high, limit))
 
 
 def _product(tensor: NetworkTensor, operand: NetworkTensor, zero_point: int) -> OutputStage:
