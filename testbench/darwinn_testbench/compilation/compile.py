@@ -142,7 +142,7 @@ def compile_models(
         FormatError, ModelError, OSError: one cannot be read, or is no model.
         InputError: one is compiled already, an option names a tensor that it does not have, it has
             fewer operators than segments are asked for, or two models have one name.
-        Unsupported: an option is not implemented.
+        Unsupported: an option is not implemented, or a model has several graphs.
         ExecutionError: the timeout has passed.
     """
     wanted = options or CompileOptions()
@@ -188,7 +188,18 @@ def _opened(source: Source) -> _Model:
         raise fault.with_file(file) from None
     if is_compiled(model):
         raise InputError(f"{file} is compiled already")
+    if len(model.subgraphs) > 1:
+        raise Unsupported("control flow", _calls(model), "the compiler")
     return _Model(file, Path(file).stem, data, model)
+
+
+def _calls(model: tflite.Model) -> list[str]:
+    """The operators that call other graphs of a model, or how many graphs it has."""
+    names = (model.code(each).operator.name for each in model.subgraphs[0].operators)
+    return sorted(_CALLS.intersection(names)) or [f"{len(model.subgraphs)} graphs"]
+
+
+_CALLS = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_WHILE", "WHILE"})
 
 
 def _within(options: CompileOptions, begin: float) -> None:

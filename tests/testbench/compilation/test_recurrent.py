@@ -10,6 +10,7 @@ import pytest
 from darwinn_formats import tflite
 from darwinn_formats.files import Content
 from darwinn_formats.tflite import ActivationFunctionType
+from darwinn_reference.errors import Unsupported
 from darwinn_reference.tflite.model import CpuModel
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
@@ -17,7 +18,7 @@ from darwinn_testbench.compilation.compile import Compiled, CompileOptions, comp
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Verdict
 from numpy.typing import NDArray
-from recurrent_models import Lstm
+from recurrent_models import Lstm, Unrolled, assigned, loop
 
 
 def compiled(lstm: Lstm, *, check: bool = True) -> Compiled:
@@ -127,3 +128,30 @@ def test_other_forms_stay_on_the_cpu_by_name(change: dict[str, object], reason: 
     assert row.place is Place.CPU
     assert not result.data
     assert re.search(reason, row.reason), row.reason
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_an_unrolled_layer_is_proved(kind: str) -> None:
+    """Its operators are those of any network: nothing of it keeps a state."""
+    network = Unrolled(3, steps=3, inputs=5, units=6)
+    model = Content(getattr(network, kind)(), f"{kind}.tflite")
+    result = compile_model(model, CompileOptions(check=True))
+    assert {row.place for row in result.report.rows} == {Place.CHIP}
+    assert result.report.verdict is Verdict.PROVED, result.report.headline
+
+
+def test_a_loop_is_refused_by_name() -> None:
+    """The compiler takes one graph, as the vendor's does."""
+    with pytest.raises(Unsupported, match="control flow that the compiler does not have: WHILE"):
+        compile_model(Content(loop(), "loop.tflite"))
+
+
+def test_an_operator_without_results_stays_in_the_model() -> None:
+    """An assignment to a variable is no constant that nothing has to compute."""
+    result = compile_model(Content(assigned(), "assigned.tflite"), CompileOptions(check=False))
+    places = {row.operator: row.place for row in result.report.rows}
+    assert places.pop("ADD") is Place.CHIP
+    assert set(places.values()) == {Place.CPU}
+    model = tflite.load(result.data)
+    names = [model.code(each).operator.name for each in model.subgraphs[0].operators]
+    assert names == ["VAR_HANDLE", "READ_VARIABLE", "CUSTOM", "ASSIGN_VARIABLE"]

@@ -180,7 +180,7 @@ def with_custom_operators(model: tflite.Model, parts: Sequence[Part]) -> bytes:
         (number, operator)
         for number, operator in enumerate(source.operators)
         if number not in on_chip
-        and not all(_is_constant(model, index) for index in operator.outputs)
+        and not (operator.outputs and all(_is_constant(model, k) for k in operator.outputs))
     ]
     for graph, package, numbers in parts:
         model, custom = _with_code(model, graph, package)

@@ -42,8 +42,12 @@ def folded(model: tflite.Model, name: str) -> tflite.Model:
 
 
 def is_folded(source: Network, operator: Operator) -> bool:
-    """Whether an operator has nothing to compute: all its results are constants."""
-    return all(source.tensors[index].constant is not None for index in operator.outputs)
+    """Whether an operator has nothing to compute: all its results are constants.
+
+    One without results is there for what else it does: it assigns a variable.
+    """
+    constants = [source.tensors[index].constant is not None for index in operator.outputs]
+    return bool(constants) and all(constants)
 
 
 def _values(source: Network) -> Iterator[tuple[int, AnyArray]]:
