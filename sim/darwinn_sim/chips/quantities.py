@@ -223,7 +223,8 @@ def read_table(
 ) -> tuple[str, dict[str, Any]]:
     """Name and parameters of a description, with those of what it extends.
 
-    ``joined`` gives the parameters of the extended description with those of the extending one.
+    TOML files that a file names count from its folder. ``joined`` gives the parameters of the
+    extended description with those of the extending one.
 
     Raises ``FormatError`` for a file that is no description, ``OSError`` if it cannot be read.
     """
@@ -236,7 +237,8 @@ def read_table(
             known = ", ".join(built_in(place))
             field = f"extends {name_or_path!r}" if seen else ""
             raise FormatError(field, f"neither a TOML file nor one of {known}")
-        name, table = path.stem, _parsed(path.stem, read_file(path))
+        name, table = path.stem, _in_folder(path.parent, _parsed(path.stem, read_file(path)))
+        name_or_path = str(path.resolve())
     if name_or_path in seen:
         raise FormatError(name, "the description extends itself")
     base = table.pop("extends", None)
@@ -246,6 +248,20 @@ def read_table(
         raise FormatError(f"{name}.extends", "not the name of a description")
     _, inherited = read_table(place, base, {**seen, name_or_path: None}, joined=joined)
     return name, joined(inherited, table)
+
+
+_NAMING = ("extends", "host", "register_map")
+"""Keys by which a description names another one."""
+
+
+def _in_folder(folder: Path, table: dict[str, object]) -> dict[str, object]:
+    """The table of a file in ``folder``, with the paths of the files that it names."""
+    named = {key: table[key] for key in _NAMING if key in table}
+    return table | {
+        key: str(folder / name)
+        for key, name in named.items()
+        if isinstance(name, str) and name.endswith(".toml")
+    }
 
 
 @cache

@@ -185,6 +185,26 @@ def test_a_file_extends_others(tmp_path: Path) -> None:
     assert found.as_json() == base.as_json()
 
 
+def test_files_that_a_file_names_count_from_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chips" / "old").mkdir(parents=True)
+    (tmp_path / "chips" / "old" / "base.toml").write_text(
+        'extends = "beagle-std"\nhost = "desk.toml"\n'
+    )
+    (tmp_path / "chips" / "mine.toml").write_text('extends = "old/base.toml"\n')
+    (tmp_path / "chips" / "round.toml").write_text('extends = "old/../round.toml"\n')
+    assert chip_description("chips/mine.toml").host == "chips/old/desk.toml"
+    (tmp_path / "chips" / "old" / "desk.toml").write_text('extends = "usb2"\n')
+    (tmp_path / "desk.toml").write_text('extends = "chips/old/desk.toml"\n')
+    usb2 = host_link("usb2")
+    for each in ("chips/old/desk.toml", "desk.toml", str(tmp_path / "desk.toml")):
+        assert host_link(each).as_json() == usb2.as_json()
+    with pytest.raises(FormatError, match="extends itself"):
+        chip_description("chips/round.toml")
+
+
 @pytest.mark.parametrize(
     ("text", "field", "reason"),
     [
