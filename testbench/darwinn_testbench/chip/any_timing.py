@@ -99,7 +99,7 @@ def _judge(pipeline: Pipeline, progress: ProgressCallback) -> Judged:
     if read is not None:
         return Judged(_with(found, *read))
     text = (
-        f"{differing.number} elements of output {differing.name!r} use memory that nothing has "
+        f"{differing.number:,} elements of output {differing.name!r} use memory that nothing has "
         "written, but its contents changed no byte"
     )
     return Judged(found, only=(text,))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from darwinn_testbench.cli import chip_choice, commands, sandbox
+from darwinn_testbench.cli import chip_choice, commands, completed, sandbox
 from darwinn_testbench.cli.declared import option
 from darwinn_testbench.cli.terminal import INTERRUPTED, Exit, print_line, reader_went_away
 from darwinn_testbench.errors import InputError
@@ -98,6 +98,7 @@ def _run(arguments: Sequence[str]) -> int:
         if sandbox.is_wanted(arguments):
             return sandbox.run(arguments)
         chip_choice.choose(arguments)
+        completed.join_options(os.environ)
         outcome = _command().main(args=list(arguments), prog_name="darwinn", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except Exit as request:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from rich.console import RenderableType
@@ -21,6 +20,7 @@ from darwinn_testbench.layers.check import LEFT_TO_THE_HOST, TensorRow
 from darwinn_testbench.layers.localise import Divergence
 from darwinn_testbench.proof.verdict import Proof
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
+from darwinn_testbench.report.shell import quote
 
 _MORE_RUNS = 20
 """Inferences that are advised where there were fewer."""

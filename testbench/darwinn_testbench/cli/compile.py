@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from shlex import join, quote
 from typing import Annotated
 
 from darwinn_formats.files import name_of
@@ -27,6 +26,7 @@ from darwinn_testbench.compilation.log import log_of
 from darwinn_testbench.compilation.outcome import CompileRow, LayerRow
 from darwinn_testbench.report import Column, Report, Verdict, counted, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 
 EXAMPLES = """**Examples**
@@ -188,7 +188,8 @@ def _next_step(models: Sequence[str], written: Sequence[str]) -> str:
     if not written:
         return f"darwinn explain {quote(models[0])} says what to change"
     if len(models) == 1 and len(written) > 1:
-        return f"darwinn cycles --pipeline {join(written)} says how long its segments take"
+        segments = " ".join(map(quote, written))
+        return f"darwinn cycles --pipeline {segments} says how long its segments take"
     return f"darwinn cycles {quote(written[0])} says how long it takes"
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
+
+_SHELL, _WORDS, _PLACE = "_DARWINN_COMPLETE", "COMP_WORDS", "COMP_CWORD"
+"""What a shell asks with: which shell it is, the words, and the place of the one to complete."""
 
 
 def offered(names: Sequence[str], suffix: str = "") -> Callable[[str], list[str]]:
@@ -15,6 +18,23 @@ def offered(names: Sequence[str], suffix: str = "") -> Callable[[str], list[str]
         return [*found, *(_files(incomplete, suffix) if suffix else ())]
 
     return complete
+
+
+def join_options(environment: MutableMapping[str, str]) -> None:
+    """Put together what bash splits: it gives ``--chip=bea`` as the words ``--chip``, ``=`` and
+    ``bea``. What is asked for then is the value, as if there were a space."""
+    if environment.get(_SHELL) != "complete_bash":
+        return
+    words, place = environment[_WORDS].split(" "), int(environment[_PLACE])
+    signs = [
+        number
+        for number, word in enumerate(words)
+        if word == "=" and words[number - 1].startswith("--")
+    ]
+    kept = [word for number, word in enumerate(words) if number not in signs]
+    environment[_WORDS] = " ".join(kept)
+    # The sign itself is completed where nothing is typed behind it.
+    environment[_PLACE] = str(place - sum(number < place for number in signs))
 
 
 def offered_in_list(names: Sequence[str]) -> Callable[[str], list[str]]:

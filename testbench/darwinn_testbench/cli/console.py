@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from typing import NoReturn, TypeVar
 
 from darwinn_formats.errors import printable
@@ -22,6 +21,7 @@ from rich.console import Console, RenderableType
 from darwinn_testbench.cli.terminal import Exit, print_line
 from darwinn_testbench.report import EXIT_CODES, Report, Row, Verdict, styled
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 
 _MOST_ASSUMPTIONS = 10
 _UNBOUNDED = 400

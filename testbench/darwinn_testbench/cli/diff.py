@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -22,6 +21,7 @@ from darwinn_testbench.difference.side import Comparing
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, Verdict, table, to_junit
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.report.tables import cell_text
 from darwinn_testbench.request import settings
 from darwinn_testbench.request.record import Wanted, refuse_no_file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, NoReturn
 
 from darwinn_testbench.chip.disassembly import ChunkRow, disassemble
@@ -16,6 +15,7 @@ from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.programs.handler import MlirForm
 from darwinn_testbench.report import Report
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 from darwinn_testbench.request.scope import Scope
 from darwinn_testbench.request.setting import Setting

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
 
 from darwinn_sim.host import dma_trace
 from rich.console import RenderableType
@@ -13,6 +12,7 @@ from darwinn_testbench.cli import options, results
 from darwinn_testbench.cli.console import Lines, finish
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request.record import Wanted
 
 EXAMPLES = """**Examples**

@@ -78,6 +78,9 @@ def command(topic: Topic = None, path: AsPath = False, schema: OfSchema = None) 
     Markdown is printed as it is.
     """
     if schema is not None:
+        for given, name in ((topic is not None, "TOPIC"), (path, "--path")):
+            if given:
+                raise InputError(f"{name} is for pages; --schema {schema.value} prints no page")
         _print_schema(schema)
         return
     folder = _folder()

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -22,6 +21,7 @@ from darwinn_testbench.explain.explain import Explaining, ExplainRow, explained
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Column, Report, counted, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 from darwinn_testbench.request.record import Wanted, refuse_no_file
 

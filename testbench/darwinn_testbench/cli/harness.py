@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, NoReturn
 
 from rich.console import RenderableType
@@ -24,6 +23,7 @@ from darwinn_testbench.own_design import (
     try_design,
 )
 from darwinn_testbench.report import Column, Report, seconds, table
+from darwinn_testbench.report.shell import quote
 
 EXAMPLES = """**Examples**
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 from darwinn_testbench.cli import options
@@ -12,6 +11,7 @@ from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.program_views import finish_profile
 from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.profile.imported import TICKS, import_times
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 
 EXAMPLES = """**Examples**

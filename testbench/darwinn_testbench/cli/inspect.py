@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from shlex import quote
 from typing import Annotated, Any, NoReturn
 
 from darwinn_formats.files import Source
@@ -20,6 +19,7 @@ from darwinn_testbench.programs.contents import FunctionRow, inspect_program, su
 from darwinn_testbench.programs.formats import Format, format_of
 from darwinn_testbench.programs.several import inspect_files, together
 from darwinn_testbench.report import Column, Report, counted, table
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 from darwinn_testbench.request.scope import Scope
 

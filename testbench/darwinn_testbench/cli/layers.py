@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 from darwinn_formats.names import short_name
@@ -23,6 +22,7 @@ from darwinn_testbench.layers.view import layers_of
 from darwinn_testbench.programs.formats import format_of
 from darwinn_testbench.report import Column, Report, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 from darwinn_testbench.request.record import Wanted
 from darwinn_testbench.request.records import Call, Layers, LayerView, Naming

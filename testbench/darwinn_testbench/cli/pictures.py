@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from darwinn_formats.files import Source, content_of, read_once
@@ -26,6 +25,7 @@ from darwinn_testbench.cli.progress import progress_bar
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, counted, seconds, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 from darwinn_testbench.vision.answers import Answer, Box, Person, Region, Seen
 from darwinn_testbench.vision.beside import Pair, pairs_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any, NoReturn, TypeVar
 
 from rich.console import RenderableType
@@ -25,6 +24,7 @@ from darwinn_testbench.profile.operators import OperatorTimeRow
 from darwinn_testbench.programs.operators import NOT_EXECUTED, OperatorRow
 from darwinn_testbench.report import Column, Report, significant, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 
 Item = TypeVar("Item")
 

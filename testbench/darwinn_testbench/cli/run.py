@@ -6,7 +6,6 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from shlex import quote
 from typing import Annotated, NoReturn
 
 from darwinn_sim.machine.examine import StopPoint, Tap
@@ -37,6 +36,7 @@ from darwinn_testbench.programs.run import program_run
 from darwinn_testbench.programs.taps import ValueTap
 from darwinn_testbench.report import Column, Report, Verdict, counted, seconds, table
 from darwinn_testbench.report.files import result_stream, write_result
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 from darwinn_testbench.request.record import Wanted, refuse_no_file
 from darwinn_testbench.request.records import ProgramRun, Run

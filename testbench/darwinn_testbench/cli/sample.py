@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -13,6 +12,7 @@ from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.compiler import SampleRow, sample
 from darwinn_testbench.report import Column, Report, table
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings
 
 EXAMPLES = """**Examples**

@@ -162,10 +162,10 @@ def _incomparable(actual: AnyArray, expected: AnyArray) -> str:
 def _reason(policy: Policy, elements: int, differing: int, outside: int) -> str:
     if outside:
         allowed = "differ" if isinstance(policy, Exact) else f"differ by more than {policy} allows"
-        return f"{outside} of {elements} elements {allowed}"
+        return f"{outside:,} of {elements:,} elements {allowed}"
     if isinstance(policy, LsbBudget) and differing * 100 > policy.percent * elements:
         share = 100 * differing / elements
-        return f"{differing} of {elements} elements differ ({share:.3g}%), more than {policy}"
+        return f"{differing:,} of {elements:,} elements differ ({share:.3g}%), more than {policy}"
     return ""
 
 

@@ -246,7 +246,7 @@ class LayerCheck:
         if tensor.index in self.expected.missing:
             return f"not compared: {self.expected.missing[tensor.index]}"
         if not self._comparable(tensor):
-            return f"not compared: {tensor.dtype} tensor of {tensor.size} elements"
+            return f"not compared: {tensor.dtype} tensor of {tensor.size:,} elements"
         given = self.inputs.intersection(self.groups[tensor.index])
         if given:
             return f"the bytes of input {self.network.tensors[min(given)].name}, as they are given"
@@ -269,5 +269,6 @@ def _differs(row: TensorRow, differing: int, max_difference: int, where: str) ->
         finding=Finding.DIFFERS,
         differing=differing,
         max_difference=max_difference,
-        message=f"{differing} of {row.elements} bytes differ, by up to {max_difference}: {where}",
+        message=f"{differing:,} of {row.elements:,} bytes differ, by up to {max_difference}: "
+        f"{where}",
     )

@@ -50,7 +50,8 @@ class Divergence:
         return (
             f"run {self.run}: {self.name}{sides[0]}, by {self.operation}{place}{sides[1]} "
             f"{self.where}: {order}, "
-            f"{self.differing} of {self.elements} by up to {self.max_difference:g}{paired}{before}"
+            f"{self.differing:,} of {self.elements:,} by up to {self.max_difference:g}"
+            f"{paired}{before}"
         )
 
 

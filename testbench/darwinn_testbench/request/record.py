@@ -27,6 +27,7 @@ from darwinn_formats.files import Source
 
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.report.progress import ProgressCallback, silent
+from darwinn_testbench.report.shell import as_file
 from darwinn_testbench.request.project import is_overridden, is_taken
 from darwinn_testbench.request.scope import Scope, only_for
 from darwinn_testbench.request.setting import Setting, Use
@@ -206,7 +207,7 @@ def command_line(
     always: Collection[str] = (),
 ) -> str:
     """The command, for a shell, that asks for what the plain values say."""
-    return shlex.join(["darwinn", command, file, *words_of(record, plain, always)])
+    return shlex.join(["darwinn", command, as_file(file), *words_of(record, plain, always)])
 
 
 @dataclass(frozen=True)

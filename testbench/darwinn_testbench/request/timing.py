@@ -12,6 +12,7 @@ from darwinn_sim.chips import selected_name
 from darwinn_sim.timing.description import built_in
 
 from darwinn_testbench.engine import Engine
+from darwinn_testbench.report.shell import as_file
 from darwinn_testbench.request import settings
 from darwinn_testbench.request.record import Request, words_of
 from darwinn_testbench.request.records import Calls, Drawn, OfFiles, OfProgram
@@ -153,4 +154,4 @@ class _Advised(OfFiles, Timed):
 def advised(command: str, file: str, request: Request, **more: object) -> str:
     """``darwinn COMMAND FILE``, for a shell, with the chip, link and model of a request."""
     plain = vars(request.part(_Advised, **more))
-    return shlex.join(["darwinn", command, file, *words_of(_Advised, plain)])
+    return shlex.join(["darwinn", command, as_file(file), *words_of(_Advised, plain)])

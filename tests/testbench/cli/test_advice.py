@@ -74,3 +74,14 @@ def test_the_file_of_a_failure_is_the_model(
 def test_a_model_may_be_called_as_a_picture_is(folder: Path) -> None:
     (folder / "m_edgetpu.tflite").rename(folder / "m.png")
     assert run_command_line(["classify", "cat.bmp", "m.png"]) == 0
+
+
+@pytest.mark.parametrize("command", ["inspect", "cycles", "disasm", "run", "layers"])
+def test_a_file_named_like_an_option_is_one_in_the_advice(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "m_edgetpu.tflite").rename(folder / "-m_edgetpu.tflite")
+    assert run_command_line([command, "--", "-m_edgetpu.tflite"]) == 0
+    captured = capsys.readouterr()
+    advice = (captured.err or captured.out).splitlines()[-1]
+    assert " ./-m_edgetpu.tflite" in advice and " -m_edgetpu" not in advice

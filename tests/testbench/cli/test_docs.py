@@ -100,3 +100,12 @@ def test_no_help_names_a_file_below_docs(capsys: pytest.CaptureFixture[str], nam
     assert run_command_line([name, "--help"]) == 0
     told = capsys.readouterr().out.replace("docs/accuracy.md", "")
     assert not re.search(r"docs/\S+\.md", told)
+
+
+@pytest.mark.parametrize("words", [["timing"], ["--path"]])
+def test_a_schema_is_no_page(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["docs", *words, "--schema", "project"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    name = "--path" if "--path" in words else "TOPIC"
+    assert f"{name} is for pages; --schema project prints no page" in captured.err

@@ -35,6 +35,9 @@ def _there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("cycles f --chip ", [*built_in("chips"), "mine.toml", "sample/"]),
         ("profile f --host us", ["usb2", "usb3"]),
+        ("cycles f --chip = bea", ["beagle-max", "beagle-std"]),
+        ("cycles f --chip =", [*built_in("chips"), "mine.toml", "sample/"]),
+        ("cycles f --host = none --chip = mi", ["mine.toml"]),
         ("verify f --policy float1", ["float16"]),
         ("verify f --engine o", ["original"]),
         ("calibrate m=1 --base us", ["usb2", "usb3"]),
@@ -48,7 +51,7 @@ def _there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_shell_completes_values(
     typed: str, offered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As bash asks for it."""
+    """As bash asks for it: a sign of equality is a word of its own."""
     line = f"darwinn {typed}"
     monkeypatch.setenv("_DARWINN_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)

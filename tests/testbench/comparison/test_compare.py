@@ -94,6 +94,14 @@ def test_a_budget_bounds_the_share_of_differing_elements() -> None:
     assert compare(actual, expected, LsbBudget(1, 2.0)).outside == 1
 
 
+def test_a_reason_separates_thousands() -> None:
+    expected = np.zeros(20_000, np.uint8)
+    exact = compare(expected + 1, expected, Exact()).reason
+    assert exact.startswith("20,000 of 20,000 elements differ")
+    over = compare(expected + 1, expected, LsbBudget(1, 1.9)).reason
+    assert over.startswith("20,000 of 20,000 elements differ")
+
+
 def test_shape_and_dtype_must_agree() -> None:
     assert "shape" in compare(np.zeros((1, 2)), np.zeros(2), FloatTolerance(1, 1)).reason
     assert "dtype" in compare(np.zeros(2, np.int8), np.zeros(2, np.uint8), Exact()).reason
