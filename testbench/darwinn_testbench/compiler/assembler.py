@@ -8,7 +8,7 @@ causes them is written, and cannot disagree with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from darwinn_formats.darwinn import (
@@ -42,6 +42,9 @@ from darwinn_sim.isa.table import BY_NAME
 _BUNDLE_BITS = 8 * BUNDLE_BYTES
 _LOAD_PROGRAM_BUNDLES = BY_NAME["LoadProgram"].bundles
 _IMMEDIATE_BIT = BY_NAME["Scalar"].field("alu_b").offset
+
+COUNTER = 8
+"""The scalar register that counts repetitions; descriptors are made with others."""
 
 Loops = Sequence[tuple[int, int]]
 """(iterations, step) of each loop of a traversal, innermost first."""
@@ -115,6 +118,25 @@ class Assembler:
     def turns(self) -> dict[RingChannel, int]:
         """Turns taken on each ring channel so far."""
         return dict(self._turns)
+
+    def repeat(self, values: range, body: Callable[[], None]) -> None:
+        """Run what ``body`` writes once for each value, which is in register ``COUNTER``.
+
+        The body takes no turns on the ring: each of them has a number of its own.
+        """
+        self._move(COUNTER, values.start)
+        first = self._bundles
+        body()
+        self.emit("Scalar", _alu(AluOperation.ADD, COUNTER, COUNTER, immediate=values.step))
+        self.emit("Scalar", _alu(AluOperation.LESS, 0, COUNTER, immediate=values.stop))
+        self.emit(
+            "Branch",
+            conditional=1,
+            branch_predicate=0,
+            branch_polarity=1,
+            relative=1,
+            offset=first - self._bundles,
+        )
 
     def transfer(self, transfer: Transfer) -> None:
         """Have the scalar core ask the host for a transfer.

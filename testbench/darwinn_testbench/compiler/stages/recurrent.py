@@ -2,11 +2,15 @@
 
 The states are on all tiles, so each tile computes all steps for itself, and none has to tell
 another what it found. What a step is fed has been computed before, by a layer over all steps.
+
+The steps are one program that runs as often as there are steps. Only narrow-to-wide can read at an
+address that a register has, so it brings what a step is fed to one place. None can write at one:
+what the steps made moves on by a step, and the new hidden state comes behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -14,9 +18,9 @@ import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
 
-from darwinn_testbench.compiler.assembler import Assembler
+from darwinn_testbench.compiler.assembler import COUNTER, Assembler, walk
 from darwinn_testbench.compiler.parameters import UNIT_BYTES
-from darwinn_testbench.compiler.program import ALL_TILES
+from darwinn_testbench.compiler.program import ALL_TILES, barrier
 from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums, compute
 from darwinn_testbench.compiler.stages.operands import BYTE_SPAN, unchanged
 from darwinn_testbench.compiler.stages.operations import OutputStage, Recurrent
@@ -55,16 +59,14 @@ _AS_IT_IS = OutputStage(
 )
 """The stage of numbers of 16 bits that come out as they are."""
 
-Emit = Callable[[Assembler], None]
-"""What writes instructions."""
-
 
 @dataclass(frozen=True)
 class _Places:
     """Bytes of narrow memory that a step needs: where each of them begins.
 
     Attributes:
-        back: what comes back from the hidden state, a byte for each unit of each gate.
+        fed: what the step is fed, a byte for each unit of each gate.
+        back: what comes back from the hidden state, likewise.
         gates: the three gates.
         candidate: the candidate.
         weights: the candidate on diagonals.
@@ -73,9 +75,11 @@ class _Places:
         kept: the cell times its gate.
         zeros: zero points.
         squashed: the function of the cell.
+        made: the hidden states of the steps so far, the last ones of as many as there are steps.
         end: the first byte behind them.
     """
 
+    fed: int
     back: int
     gates: int
     candidate: int
@@ -85,18 +89,21 @@ class _Places:
     kept: int
     zeros: int
     squashed: int
+    made: int
     end: int
 
 
-def _places(units: int, base: int = 0) -> _Places:
-    """Places for so many units, in whole words, from byte ``base`` on."""
-    sizes = (_GATES, _GATES - 1, 1, GROUP, GROUP * _SIZE, _SIZE, _SIZE, _SIZE, _SIZE)
+def _places(operation: Recurrent, base: int = 0) -> _Places:
+    """Places of an LSTM from byte ``base`` on."""
+    units, steps = operation.hidden.pitch, operation.source.pixels
+    numbers = (_SIZE,) * 4
+    sizes = (_GATES, _GATES, _GATES - 1, 1, GROUP, GROUP * _SIZE, *numbers, steps)
     return _Places(*accumulate((units * size for size in sizes), initial=base))
 
 
 def recurrent_bytes(operation: Recurrent) -> int:
     """Bytes of narrow memory that an LSTM needs for itself."""
-    return _places(operation.hidden.pitch).end
+    return _places(operation).end
 
 
 def recurrent_phases(operation: Recurrent, placement: Placement, areas: Areas) -> Iterator[Phase]:
@@ -104,11 +111,8 @@ def recurrent_phases(operation: Recurrent, placement: Placement, areas: Areas) -
     steps = _Steps.of(operation, placement, areas)
     number, load = operation.number, steps.constants.pieces
     yield Phase(number, "LSTM: zero points", steps.zero_points, load, alone=steps.alone)
-    for step in range(operation.source.pixels):
-        for what, emit in steps.of_step(step):
-            yield Phase(number, f"LSTM: {what}", emit, alone=steps.alone)
-    last = operation.source.pixels - 1
-    yield Phase(number, "LSTM: last result", steps.keeping(last), alone=steps.alone)
+    yield Phase(number, "LSTM: steps", steps.all_steps, alone=steps.alone)
+    yield Phase(number, "LSTM: results", steps.results, alone=steps.alone)
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,7 @@ class _Steps:
         index = operation.result.index
         return cls(
             operation,
-            _places(operation.hidden.pitch, placement.scratch[index]),
+            _places(operation, placement.scratch[index]),
             placement.copies[operation.source.index],
             placement.of(operation.result),
             placement.copies[operation.hidden.index].base,
@@ -220,41 +224,84 @@ class _Steps:
         """Words of the units."""
         return self.operation.hidden.pitch // GROUP
 
-    def of_step(self, step: int) -> Iterator[tuple[str, Emit]]:
-        """A step, and before it the result of the one before."""
-        yield "what comes back", self._all(*([self.keeping(step - 1)] if step else []), self._back)
-        yield "gates", lambda program: self._gates(program, step)
-        yield "candidate", lambda program: self._candidate(program, step)
-        yield "diagonals", self._all(self._spread_candidate, self._spread_cell)
-        yield "rows", self._all(self._rows_of_candidate, self._rows_of_numbers)
-        yield "gated", self._all(self._gated, self._kept)
-        yield "cell", self._all(self._new_cell, self._squashed)
-        yield "diagonals of the cell", self._spread_squashed
-        yield "rows of the cell", self._rows_of_numbers
-        yield "hidden state", self._emitted
+    def all_steps(self, program: Assembler) -> None:
+        """A step, as often as there are pixels."""
+        pitch = self.operation.source.pitch // WORD_BYTES
+        first = self.fed.base // WORD_BYTES
+        program.repeat(
+            range(first, first + self.operation.source.pixels * pitch, pitch),
+            lambda: self._step(program),
+        )
 
-    def keeping(self, step: int) -> Emit:
-        """Put the hidden state where the result of a step is, on the tile that has it."""
-        pixel = divmod(step, self.operation.result.width)
-        parts = {
-            tile: Part(self.hidden, self.result.address(tile, *pixel), 1, 1, [], (0, 0), (0, 0))
-            for tile in TILES
-            if all(
-                first <= at < end
-                for at, (first, end) in zip(pixel, self.result.own(tile), strict=True)
+    def _step(self, program: Assembler) -> None:
+        """A step, part after part."""
+        for part in (
+            (self._rows_of_fed,),
+            (self._take_fed, self._back),
+            (self._gates,),
+            (self._candidate,),
+            (self._spread_candidate, self._spread_cell),
+            (self._rows_of_candidate, self._rows_of_numbers, self._move_on),
+            (self._gated, self._kept),
+            (self._new_cell, self._squashed),
+            (self._spread_squashed,),
+            (self._rows_of_numbers,),
+            (self._emitted,),
+        ):
+            for emit in part:
+                emit(program)
+            barrier(program)
+
+    def _rows_of_fed(self, program: Assembler) -> None:
+        """What the step is fed, from where the register says."""
+        loops = [(GROUP, 1), (self._groups, GROUP)]
+        pack_rows(program, 0, loops, self.constants.end, self._groups, register=COUNTER)
+
+    def _take_fed(self, program: Assembler) -> None:
+        """The same, at its place."""
+        program.tile(
+            "WideToNarrow",
+            ALL_TILES,
+            walk("WideToNarrow", "wide_read", self.constants.end, [(self._groups, 1)]),
+            walk(
+                "WideToNarrow",
+                "narrow_write",
+                self.places.fed // WORD_BYTES,
+                [(GROUP, 1), (self._groups, GROUP)],
+            ),
+            row_loop=1,
+        )
+
+    def _move_on(self, program: Assembler) -> None:
+        """What the steps made, by a step."""
+        pitch = self.operation.hidden.pitch
+        words = (self.operation.source.pixels - 1) * self._groups
+        if words:
+            sums = replace(self._copying(), blocks=words)
+            on_all_tiles(program, sums, self.places.made + pitch, self.places.made, [(1, 0)])
+
+    def results(self, program: Assembler) -> None:
+        """What the steps made, each tile its own pixels."""
+        image, pitch = self.operation.result, self.operation.hidden.pitch
+        parts = {}
+        for tile in TILES:
+            (top, bottom), (left, right) = self.result.own(tile)
+            if bottom <= top or right <= left:
+                continue
+            parts[tile] = Part(
+                self.places.made + (top * image.width + left) * pitch,
+                self.result.address(tile, top, left),
+                bottom - top,
+                right - left,
+                [],
+                (pitch, image.width * pitch),
+                (pitch, self.result.row_pitch),
             )
-        }
+        compute(program, self._copying(), parts)
+
+    def _copying(self) -> Sums:
         image = self.operation.hidden
-        sums = copying(unchanged(image), image, self._groups, self.constants.copy)
-        return lambda program: compute(program, sums, parts)
-
-    @staticmethod
-    def _all(*emits: Emit) -> Emit:
-        def emit(program: Assembler) -> None:
-            for each in emits:
-                each(program)
-
-        return emit
+        return copying(unchanged(image), image, self._groups, self.constants.copy)
 
     def zero_points(self, program: Assembler) -> None:
         """Zero points of 16 bits, whatever is read."""
@@ -286,28 +333,25 @@ class _Steps:
         )
         on_all_tiles(program, sums, self.hidden, self.places.back, [(self._groups, GROUP)])
 
-    def _gates(self, program: Assembler, step: int) -> None:
-        count = _GATES - 1
-        self._functions(program, step, self.operation.gate, 0, count, self.places.gates)
+    def _gates(self, program: Assembler) -> None:
+        self._functions(program, self.operation.gate, 0, _GATES - 1, self.places.gates)
 
-    def _candidate(self, program: Assembler, step: int) -> None:
-        first = _GATES - 1
-        self._functions(program, step, self.operation.candidate, first, 1, self.places.candidate)
+    def _candidate(self, program: Assembler) -> None:
+        self._functions(program, self.operation.candidate, _GATES - 1, 1, self.places.candidate)
 
     def _functions(
-        self, program: Assembler, step: int, stage: OutputStage, first: int, count: int, target: int
+        self, program: Assembler, stage: OutputStage, first: int, count: int, target: int
     ) -> None:
         """A function of what is fed and what comes back, added up, of some of the gates."""
         at = first * self.operation.hidden.pitch
-        pixel = divmod(step, self.operation.source.width)
-        fed = self.fed.address(TILES[0], *pixel) + at
         sums = replace(
             self._sums(stage, self.constants.add, 2 * _ROWS),
             blocks=count * self._groups,
             wide_weights=True,
         )
-        distance = self.places.back + at - fed
-        on_all_tiles(program, sums, fed, target, [(_ROWS, _SIZE), (2, distance)])
+        distance = self.places.back - self.places.fed
+        read = [(_ROWS, _SIZE), (2, distance)]
+        on_all_tiles(program, sums, self.places.fed + at, target, read)
 
     def _spread_candidate(self, program: Assembler) -> None:
         """The candidate on diagonals."""
@@ -371,8 +415,10 @@ class _Steps:
         self._times_numbers(program, self.operation.kept, 1, self.places.kept)
 
     def _emitted(self, program: Assembler) -> None:
-        """Output gate times the function of the cell."""
-        self._times_numbers(program, self.operation.emitted, 2, self.hidden)
+        """Output gate times the function of the cell: as the state, and behind what was made."""
+        last = self.places.end - self.operation.hidden.pitch
+        for target in (self.hidden, last):
+            self._times_numbers(program, self.operation.emitted, 2, target)
 
     def _times_numbers(
         self, program: Assembler, stage: OutputStage, gate: int, target: int

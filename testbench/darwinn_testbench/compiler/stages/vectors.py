@@ -11,10 +11,17 @@ from darwinn_testbench.compiler.stages.storage import TILES
 
 
 def pack_rows(
-    program: Assembler, source: int, loops: Loops, row: int, rows: int, *, turned: bool = False
+    program: Assembler,
+    source: int,
+    loops: Loops,
+    row: int,
+    rows: int,
+    *,
+    turned: bool = False,
+    register: int | None = None,
 ) -> None:
     """Words of narrow memory, from byte ``source`` on, become rows; ``turned``, each four of them
-    by columns."""
+    by columns. With a ``register`` they begin at the word that it has."""
     program.tile(
         "NarrowToWide",
         ALL_TILES,
@@ -22,6 +29,7 @@ def pack_rows(
         walk("NarrowToWide", "wide_write", row, [(rows, 1)]),
         row_loop=1,
         transpose=int(turned),
+        **({} if register is None else {"base_override": 1, "base_register": register}),
     )
 
 
