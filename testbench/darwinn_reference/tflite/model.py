@@ -79,10 +79,21 @@ class CpuModel:
         """The oracle in the chip's arithmetic."""
         return ChipArithmetic(self.network, self.choices)
 
-    @cached_property
+    @property
     def litert(self) -> LiteRtReference:
         """LiteRT with its reference kernels; ModelError if it refuses the model."""
-        return LiteRtReference(self.data, file=self.file)
+        found = self._litert
+        if isinstance(found, ModelError):
+            raise found.with_traceback(None)
+        return found
+
+    @cached_property
+    def _litert(self) -> LiteRtReference | ModelError:
+        """The same, or why it refuses the model: to ask again takes a process each time."""
+        try:
+            return LiteRtReference(self.data, file=self.file)
+        except ModelError as refusal:
+            return refusal
 
     def match(self, layers: Iterable[Layer]) -> tuple[LayerTensor, ...]:
         """The tensor of each layer, in the order of the layers.

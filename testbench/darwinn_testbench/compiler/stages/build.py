@@ -29,9 +29,14 @@ from darwinn_testbench.compiler.stages.folding import folded, is_folded
 from darwinn_testbench.compiler.stages.host import NO_OPERATION
 from darwinn_testbench.compiler.stages.importer import Importer, StaysError
 from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph, Port
-from darwinn_testbench.compiler.stages.phases import Areas, Phase
+from darwinn_testbench.compiler.stages.phases import Phase
 from darwinn_testbench.compiler.stages.placement import Placement
-from darwinn_testbench.compiler.stages.planning import Planned, StaysHere, plan, planned_together
+from darwinn_testbench.compiler.stages.planning import (
+    Planned,
+    StaysHere,
+    planned_alone,
+    planned_together,
+)
 from darwinn_testbench.compiler.stages.schedule import TooLongError, streamed, write_phases
 
 
@@ -226,7 +231,7 @@ def _largest(
         if graph is None:
             return fates, None
         try:
-            plan(graph, Areas())
+            planned_alone(graph)
         except StaysHere as found:
             kept = _without(source, kept, found)
         else:

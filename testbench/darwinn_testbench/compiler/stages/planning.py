@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 from darwinn_formats.errors import Portable
@@ -50,7 +51,7 @@ layers wait for theirs; but those that the host sends take some twenty times as 
 
 def planned_together(graphs: Sequence[IntegerGraph]) -> list[Planned]:
     """Place graphs, each with its parameters in rows of its own as far as there are rows."""
-    planned = [plan(graph, Areas()) for graph in graphs]
+    planned = [planned_alone(graph) for graph in graphs]
     kept = [0] * len(graphs)
     for _ in range(_TRIES):
         least = max((each.areas.least for each in planned), default=0)
@@ -99,6 +100,15 @@ class Planned:
     placement: Placement
     phases: list[Phase]
     resident: Mapping[int, int]
+
+
+@lru_cache(maxsize=8)
+def planned_alone(graph: IntegerGraph) -> Planned:
+    """Place a graph that has all of wide memory for parameters that come and go.
+
+    Remembered, since what fits the chip by itself is then planned together with others.
+    """
+    return plan(graph, Areas())
 
 
 def plan(graph: IntegerGraph, areas: Areas) -> Planned:

@@ -44,7 +44,7 @@ def lstm(generator: np.random.Generator, **options: Any) -> tuple[Network, Array
     return network, sequence
 
 
-def slow_lstm(network: Network, sequence: Array) -> tuple[Array, Array, Array]:
+def slow_lstm(network: Network, sequence: Array, clip: float) -> tuple[Array, Array, Array]:
     tensors = network.tensors
     gate_unit, candidate_unit, wide_unit = f32(1 / 255), f32(2 / 255), f32(2 / 32767)
     hidden = np.full((BATCH, CELLS), OUTPUT_ZERO)
@@ -75,8 +75,11 @@ def slow_lstm(network: Network, sequence: Array) -> tuple[Array, Array, Array]:
             # The scales of the two have the ratio 8192 to 32767 exactly.
             total = 8192 * gated + 32767 * kept
             share = f32(wide_unit / f32(8192))
-            t = rounded(math.tanh(float(f32(total) * share)), wide_unit)
-            cell[batch, c] = slow_output(total, f32(share * f32(2.0**12)), tensors[14])
+            real = float(f32(total) * share)
+            t = rounded(math.tanh(min(max(real, -clip), clip)), wide_unit)
+            new = slow_output(total, f32(share * f32(2.0**12)), tensors[14])
+            steps = round(clip / CELL_SCALE)
+            cell[batch, c] = min(max(new, -steps), steps)
             factor = slow_factor(float(gate_unit), float(wide_unit), tensors[15])
             hidden[batch, c] = slow_output(o * t, factor, tensors[15])
         result[batch, step] = hidden[batch]
@@ -96,11 +99,13 @@ def rounded(value: float, unit: np.float32) -> int:
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 2**32))
-def test_lstm(seed: int) -> None:
-    network, sequence = lstm(np.random.default_rng(seed))
+@given(st.integers(0, 2**32), st.sampled_from([10.0, 1.0, 0.25]))
+def test_lstm(seed: int, clip: float) -> None:
+    """A bound within the range of the cell, which is 8, is an assumption."""
+    network, sequence = lstm(np.random.default_rng(seed), cell_clip=clip)
     values = ChipArithmetic(network).run([sequence])
-    result, hidden, cell = slow_lstm(network, sequence)
+    result, hidden, cell = slow_lstm(network, sequence, clip)
+    assert bool(values.assumed) == (clip < 10)
     assert np.array_equal(values[15], result)
     assert np.array_equal(values[13], hidden)
     assert np.array_equal(values[14], cell)
@@ -119,7 +124,7 @@ def test_state_that_is_given_back_continues_the_sequence() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"cell_clip": 1.0}, "cell_clip 1.0"),
+        ({"fused_activation_function": "NONE"}, "activation NONE"),
         ({"fused_activation_function": "RELU"}, "activation RELU"),
     ],
 )

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from darwinn_formats import flatbuffer, tflite
 from darwinn_formats.errors import FormatError
+from darwinn_formats.files import Content
 from darwinn_reference.errors import ModelError
 from darwinn_reference.tflite import litert
 from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_reference.tflite.litert_worker import Frame
+from darwinn_reference.tflite.model import CpuModel
 
 
 def model(*operators: tuple[str, int, int], outputs: tuple[int, ...]) -> bytes:
@@ -187,3 +189,12 @@ def test_both_kernels_agree_where_they_round_alike(corpus: Path, name: str) -> N
     image = np.random.default_rng(5).integers(0, 256, tensor.shape).astype(np.uint8)
     for left, right in zip(plain.outputs([image]), optimised.outputs([image]), strict=True):
         assert np.array_equal(left, right)
+
+
+def test_a_refused_model_is_not_given_to_litert_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each inference asks for it, and LiteRT's process takes longer to start than most of them."""
+    asked = CpuModel.load(Content(model(("Mystery", 0, 1), outputs=(1,)), "model.tflite"))
+    for _ in range(2):
+        with pytest.raises(ModelError, match="nothing can run"):
+            _ = asked.litert
+        monkeypatch.setattr("darwinn_reference.tflite.model.LiteRtReference", None)
