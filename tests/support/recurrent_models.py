@@ -55,6 +55,10 @@ class Lstm:
         """The file."""
         return _Writer(self).finish()
 
+    def twice(self) -> bytes:
+        """Two such layers, one behind the other, the second with as many inputs as units."""
+        return _Writer(self).finish(layers=2)
+
 
 class _Writer:
     def __init__(self, lstm: Lstm) -> None:
@@ -63,35 +67,46 @@ class _Writer:
         self._tensors: list[tflite.Tensor] = []
         self._buffers = [tflite.Buffer(memoryview(b""))]
 
-    def finish(self) -> bytes:
+    def finish(self, layers: int = 1) -> bytes:
+        lstm = self._lstm
+        source = first = self._tensor("x", self._shape(lstm.inputs), "i1", 2**-6, 5)
+        operators, width = [], lstm.inputs
+        for number in range(layers):
+            name = "" if number == 0 else f" of layer {number}"
+            operators.append(self._layer(source, width, name))
+            (source,), width = operators[-1].outputs, lstm.units
+        number = int(BuiltinOperator.UNIDIRECTIONAL_SEQUENCE_LSTM)
+        graph = tflite.SubGraph(tuple(self._tensors), (first,), (source,), tuple(operators), "main")
+        code = tflite.OperatorCode(number, "", 3, number)
+        return flatbuffer.write(tflite.Model(3, (code,), (graph,), "test", tuple(self._buffers)))
+
+    def _shape(self, values: int) -> tuple[int, ...]:
         lstm = self._lstm
         order = (lstm.steps, lstm.sequences) if lstm.time_major else (lstm.sequences, lstm.steps)
-        hidden = 2**-7, lstm.zero_point
-        inputs = [-1] * 24
-        inputs[0] = self._tensor("x", (*order, lstm.inputs), "i1", 2**-6, 5)
+        return (*order, values)
+
+    def _layer(self, source: int, width: int, name: str) -> tflite.Operator:
+        lstm, hidden = self._lstm, (2**-7, self._lstm.zero_point)
+        inputs = [source] + [-1] * 23
         for gate in range(_GATES):
             odd = int(lstm.several_zero_points and gate == 1)
-            inputs[1 + gate] = self._weights(lstm.inputs, odd)
+            inputs[1 + gate] = self._weights(width, odd)
             inputs[5 + gate] = self._weights(lstm.units, 0)
             inputs[12 + gate] = self._constant(
                 self._random.integers(-lstm.bias, lstm.bias + 1, lstm.units).astype("i4"), 2**-14, 0
             )
         state = (lstm.sequences, lstm.units)
-        inputs[18] = self._tensor("hidden", state, "i1", *hidden, variable=True)
-        inputs[19] = self._tensor("cell", state, "i2", lstm.cell_scale, 0, variable=True)
+        inputs[18] = self._tensor(f"hidden{name}", state, "i1", *hidden, variable=True)
+        inputs[19] = self._tensor(f"cell{name}", state, "i2", lstm.cell_scale, 0, variable=True)
         for place in lstm.left_out:
             inputs[place] = -1
-        result = self._tensor("y", (*order, lstm.units), "i1", *hidden)
+        result = self._tensor(f"y{name}", self._shape(lstm.units), "i1", *hidden)
         options = o.UnidirectionalSequenceLSTMOptions(
             fused_activation_function=lstm.activation,
             cell_clip=lstm.cell_clip,
             time_major=lstm.time_major,
         )
-        number = int(BuiltinOperator.UNIDIRECTIONAL_SEQUENCE_LSTM)
-        operator = tflite.Operator(0, tuple(inputs), (result,), options)
-        graph = tflite.SubGraph(tuple(self._tensors), (inputs[0],), (result,), (operator,), "main")
-        code = tflite.OperatorCode(number, "", 3, number)
-        return flatbuffer.write(tflite.Model(3, (code,), (graph,), "test", tuple(self._buffers)))
+        return tflite.Operator(0, tuple(inputs), (result,), options)
 
     def _weights(self, inputs: int, zero_point: int) -> int:
         values = self._random.integers(-127, 128, (self._lstm.units, inputs)).astype("i1")

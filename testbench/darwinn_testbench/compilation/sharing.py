@@ -51,5 +51,7 @@ def _shares(model: BoundModel) -> bool:
 
 
 def _outputs(session: Session) -> Mapping[str, AnyArray]:
+    """Those of one inference from the states that a model begins with."""
+    session.reset_states()
     (tensors,) = random_inputs(session.model.ports, _SEED, 1)
     return session.infer(tensors).outputs

@@ -14,7 +14,12 @@ from darwinn_reference.errors import Unsupported
 from darwinn_reference.tflite.model import CpuModel
 from darwinn_testbench.chip.model import open_models
 from darwinn_testbench.chip.session import Session
-from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_model
+from darwinn_testbench.compilation.compile import (
+    Compiled,
+    CompileOptions,
+    compile_model,
+    compile_models,
+)
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Verdict
 from numpy.typing import NDArray
@@ -128,6 +133,23 @@ def test_other_forms_stay_on_the_cpu_by_name(change: dict[str, object], reason: 
     assert row.place is Place.CPU
     assert not result.data
     assert re.search(reason, row.reason), row.reason
+
+
+def test_models_with_states_share_a_chip() -> None:
+    """Each turn begins with the states of a new model, else it would give other bytes."""
+    models = [Content(Lstm(seed).model(), f"lstm_{seed}.tflite") for seed in (1, 2)]
+    for result in compile_models(models, CompileOptions(check=True)):
+        assert result.report.verdict is Verdict.PASS, result.report.headline
+
+
+def test_a_segment_has_the_states_of_its_layers() -> None:
+    """Variables are no inputs of a segment, which has their values itself."""
+    options = CompileOptions(check=True, num_segments=2)
+    first, second = compile_models([Content(Lstm().twice(), "lstms.tflite")], options)
+    for result in (first, second):
+        assert result.report.verdict is Verdict.PASS, result.report.headline
+        graph = tflite.load(result.data).subgraphs[0]
+        assert not any(graph.tensors[index].is_variable for index in graph.inputs)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
