@@ -205,13 +205,4 @@ module harness
     assign unused = &{1'b0, memory_stall, m_axi_arready, m_axi_rvalid, m_axi_rid, m_axi_rdata, m_axi_rresp, m_axi_rlast, m_axi_awready, m_axi_wready, m_axi_bvalid, m_axi_bid, m_axi_bresp};
   end
 
-`ifdef COINCIDENCES
-  coincidences #(
-      .OutstandingReads(OutstandingReads)
-  ) coincidences (
-      .clk,
-      .rst_n
-  );
-`endif
-
 endmodule : harness

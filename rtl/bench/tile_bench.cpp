@@ -105,7 +105,9 @@ void step(Bench& bench) {
     tile.tile2ring_row_ready = !stalled(bench);
     uint32_t chosen = kChannels;
     for (uint32_t c = 0; c < kChannels; c++) {
-        if (chosen == kChannels && !bench.rows_in[c].empty() && !stalled(bench)) chosen = c;
+        // The ring carries a row that there is room for, if it has one.
+        const bool taken = chosen < kChannels && (tile.ring2tile_row_ready >> chosen & 1);
+        if (!taken && !bench.rows_in[c].empty() && !stalled(bench)) chosen = c;
     }
     tile.ring2tile_row_valid = chosen < kChannels ? 1u << chosen : 0;
     if (chosen < kChannels) {
@@ -149,8 +151,12 @@ void step(Bench& bench) {
     bench.cycle++;
 }
 
+// Whatever is offered is so in the cycle of reset too.
 void reset(Bench& bench) {
     Vtile& tile = *bench.tile;
+    // One edge has to do: what a second one would clear is no state that reset forgets.
+    tile.rst_n = 0;
+    step(bench);
     bench.instructions.clear();
     bench.rows_out.clear();
     for (uint32_t k = 0; k < kLinks; k++) {
@@ -160,13 +166,10 @@ void reset(Bench& bench) {
     for (uint32_t c = 0; c < kChannels; c++) bench.rows_in[c].clear();
     bench.fences = 0;
     bench.failed = false;
-    tile.rst_n = 0;
     tile.core2tile_instruction_valid = 0;
     tile.ring2tile_row_valid = 0;
     tile.ring2tile_token_valid = 0;
     tile.mesh2tile_word_valid = 0;
-    // One edge has to do: what a second one would clear is no state that reset forgets.
-    for (int clock : {0, 1}) evaluate(bench, clock);
     tile.rst_n = 1;
 }
 

@@ -81,7 +81,8 @@ class Design:
 
     ``registers`` says whether the generated register block is part of it. ``c_sources`` are file
     names of C++ sources. ``blocks`` are modules that these simulate by themselves (without waves),
-    each as a class. ``defines`` go to the preprocessor. ``seen`` are inner signals (module, name)
+    each as a class. ``bound`` are modules that look into others (``bind``, IEEE 1800 23.11), by the
+    names of those. ``defines`` go to the preprocessor. ``seen`` are inner signals (module, name)
     that cocotb may read besides the ports. With ``internals`` cocotb may read and write every
     signal, and the simulation is slower. With ``stock_main`` cocotb's main program replaces ours:
     it is slower, and cannot run C++ sources that need ours. ``sizes`` replace those of the
@@ -93,6 +94,7 @@ class Design:
     registers: bool = False
     c_sources: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
+    bound: Mapping[str, str] = field(default_factory=dict)
     waves: bool = False
     coverage: bool = False
     defines: tuple[str, ...] = ()
@@ -110,7 +112,7 @@ class Design:
         kind: tuple[object, ...] = (self.waves, self.coverage, *self.defines, *self.seen)
         # Such builds are told apart from others, which keep the names that they have.
         kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
-        kind += tuple(self.sizes.items())
+        kind += tuple(self.sizes.items()) + tuple(self.bound.items())
         kind += (f"-O{self.optimization}",) * (self.optimization != _OPTIMIZATION)
         # Sources of one's own, beside ours.
         kind += tuple(filter(None, [own_folder()]))
@@ -212,6 +214,16 @@ def design_sources(design: Design, folder: Path) -> list[Path]:
 _PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)
 
 
+def bindings(folder: Path, design: Design) -> list[Path]:
+    """Write the source that binds the modules of ``design`` that are bound; none if none is."""
+    if not design.bound:
+        return []
+    path = folder / "bound.sv"
+    lines = [f"bind {inside} {name} {name} (.*);\n" for inside, name in design.bound.items()]
+    _write_if_changed(path, "".join(lines))
+    return [path]
+
+
 def _port_access(folder: Path, design: Design) -> Path:
     """Write which signals cocotb may access: it writes the top's inputs, and reads outputs and
     ``seen``.
@@ -299,7 +311,7 @@ def _built(design: Design, own: Path | None) -> Path:
             *("-LDFLAGS", f"-rdynamic -Wl,-rpath,{libs_dir} -L{libs_dir} -lcocotbvpi_verilator"),
             *blocks,
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
-            *map(str, (_port_access(folder, design), *packages, top)),
+            *map(str, (_port_access(folder, design), *packages, top, *bindings(folder, design))),
             str(_main(design)),
             *(str(source(name)) for name in design.c_sources),
             design=design,
@@ -342,7 +354,7 @@ def library(design: Design) -> Path:
             *blocks,
             *(f"-G{name}={value}" for name, value in design.parameters.items()),
             *_library_arguments(design.optimization),
-            *map(str, (*packages, top)),
+            *map(str, (*packages, top, *bindings(folder, design))),
             *(str(source(name)) for name in design.c_sources),
             design=design,
             output=output,

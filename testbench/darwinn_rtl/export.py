@@ -28,7 +28,10 @@ WAIVERS = "waivers.vlt"
 """Warnings of Verilator that are waived, each with its reason."""
 
 
-_NOT_ALONE = ("axi_bench", "axi_check", "axi_lite", "axi_read", "axi_write", "coincidences")
+_NOT_ALONE = (
+    *("axi_bench", "axi_check", "axi_lite", "axi_read", "axi_write"),
+    *("coincidence_counter", "host_coincidences", "tile_coincidences", "core_coincidences"),
+)
 """Interfaces, and modules that are parts of a test or of a port that is an interface."""
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from coincidences import small_host
+from core_coincidences import small_chip
 from darwinn_rtl.registers_rdl import HARNESS_MAP, fields_of, systemrdl
 from harness_runs import design, require_toolchain
+from host_coincidences import small_host
+from tile_coincidences import small_tile
 
 
 @pytest.mark.parametrize(
@@ -73,9 +76,12 @@ def test_slang_finds_nothing_but_what_is_named() -> None:
     pytest.importorskip("pyslang")
     from darwinn_rtl.lint import NOT_MENDED, slang
 
+    bound: dict[str, str] = {}
+    for each in (small_host(), small_tile(), small_chip()):
+        bound |= each.bound
     found = list(
         slang(
-            small_host(),
+            replace(small_host(), bound=bound),
             [
                 "arithmetic",
                 "axi_bench",

@@ -36,6 +36,7 @@ _SIDE = f"{_CHIP}/test_scalar_side.py"
 _TIMING = f"{_CHIP}/test_timing.py"
 _TILES = f"{_CHIP}/test_tiles.py"
 _MOMENTS = f"{_CHIP}/test_ring_and_dispatch.py"
+_SENDERS = f"{_CHIP}/test_coincidences.py"
 _OUTPUT = (
     f"{_MOMENTS}::test_words_of_the_core_go_between_units_of_the_outfeed",
     f"{_MOMENTS}::test_the_chip_is_not_done_while_output_waits_for_its_place",
@@ -44,7 +45,7 @@ _PLAYED = (
     f"{_CHIP}/test_engine.py::test_samples_run_on_the_rtl",
     f"{_CHIP}/test_engine.py::test_random_stalls_change_no_byte",
 )
-_WHOLE = (_MOMENTS, _SIDE, _TILES, *_PLAYED, _TIMING)
+_WHOLE = (_MOMENTS, _SIDE, _TILES, _SENDERS, *_PLAYED, _TIMING)
 
 
 def _tile(*names: str) -> tuple[str, ...]:
@@ -53,7 +54,7 @@ def _tile(*names: str) -> tuple[str, ...]:
 
 _UNITS = _tile(
     *("narrow_to_wide", "wide_to_narrow", "tile_fence", "ring_bus", "tensor_unit", "mesh_bus"),
-    *("edges", "in_succession"),
+    *("edges", "in_succession", "coincidences"),
 )
 _ALL_OF_TILE = (*_UNITS, *_tile("every_unit", "at_once", "arithmetic", "timing", "unit_latency"))
 
@@ -63,7 +64,7 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/tile/wide_to_narrow.sv", _tile("edges", "wide_to_narrow")),
     ("rtl/tile/scale_bias_buffer.sv", _tile("wide_to_narrow", "tensor_unit")),
     ("rtl/tile/tile_[fq]*.sv", _tile("tile_fence")),
-    ("rtl/tile/tile_array.sv", (_MOMENTS, _SIDE, _TILES)),
+    ("rtl/tile/tile_array.sv", (_MOMENTS, _SIDE, _TILES, _SENDERS)),
     ("rtl/tile/sync_flags.sv", _tile("tile_fence")),
     (
         "rtl/tile/*_memory.sv",
@@ -82,9 +83,9 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/pkg/tile_pkg.sv", _ALL_OF_TILE),
     ("rtl/pkg/float32_pkg.sv", _ALL_OF_TILE),
     ("rtl/ring/ring_[cp]*.sv", _ALL_OF_TILE),
-    ("rtl/ring/ring_[bio]*.sv", (_MOMENTS, _SIDE, _TILES)),
-    ("rtl/scalar/*.sv", (_MOMENTS, _SIDE, _TILES)),
-    ("rtl/chip.sv", (_MOMENTS, _SIDE, _TILES)),
+    ("rtl/ring/ring_[bio]*.sv", (_MOMENTS, _SIDE, _TILES, _SENDERS)),
+    ("rtl/scalar/*.sv", (_MOMENTS, _SIDE, _TILES, _SENDERS)),
+    ("rtl/chip.sv", (_MOMENTS, _SIDE, _TILES, _SENDERS)),
     ("rtl/dma/*_check.sv", (f"{_DMA}/test_axi_check.py",)),
     ("rtl/dma/*.sv", (_CYCLES, _FAR_AWAY, _ODD_SIZES)),
     ("rtl/dma/dma_engine.sv", (_EVENTS, _WRONG)),

@@ -1,277 +1,154 @@
-"""What may come together on the host's side: bins of conditions and handshakes, the reasons why
-some pairs cannot be, and programs that are drawn towards those that are still missing.
+"""What may come together in the units of the chip: bins of conditions and handshakes, the reasons
+why some pairs cannot be, and programs that are drawn towards those that are still missing.
 
-The names are those of ``rtl/bench/coincidences.sv``, which counts. A level is a condition three
-times: it begins, it lasts, it has ended in this cycle.
+Each record has a module in ``rtl/bench/`` whose structures name its levels, events and handshakes,
+and which tells which of their pairs have come. A level is a condition three times: it begins, it
+lasts, it has ended in this cycle. The first cycle of reset is a condition of every record.
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cached_property
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from darwinn_rtl.source_files import source
-from harness_runs import design
 
 if TYPE_CHECKING:
     from darwinn_rtl.build import Design
 
-MODULE = "coincidences"
 _STRUCT = re.compile(r"typedef struct packed \{(.*?)\} (\w+)_t;", re.DOTALL)
 _FIELD = re.compile(r"logic +(\w+);")
 PHASES = ("begins", "lasts", "ends")
-
-READ = ("pairs", "output_bytes", "output_bursts", "output_answers")
-"""Signals of the module that a test reads."""
+RESET = "reset"
 
 Pair = tuple[str, str]
 """A condition and a handshake."""
 
 
-def small_host() -> Design:
-    """The harness on a narrow bus, with queues of two places, and the module that counts."""
-    seen = tuple((MODULE, name) for name in READ)
-    chosen = design(DataBytes=4, FifoDepth=2, QueueDepth=2)
-    return replace(chosen, defines=(MODULE.upper(),), seen=seen)
-
-
-@cache
-def _named() -> Mapping[str, list[str]]:
-    """The fields of each structure of the module."""
-    text = source(f"{MODULE}.sv").read_text()
-    return {name: _FIELD.findall(body) for body, name in _STRUCT.findall(text)}
-
-
-def handshakes() -> list[str]:
-    """Names of all handshakes."""
-    return _named()["handshakes"]
-
-
-def conditions() -> list[str]:
-    """Names of all conditions, as the module counts them from the highest on."""
-    levels = [f"{level} {phase}" for phase in PHASES for level in _named()["levels"]]
-    return [*levels, *_named()["events"]]
-
-
-def pairs_of(counted: int) -> set[Pair]:
-    """The pairs whose bits ``pairs`` of the module has set."""
-    columns, rows = handshakes(), conditions()
-    bits = f"{counted:0{len(columns) * len(rows)}b}"
-    return {
-        (rows[place // len(columns)], columns[place % len(columns)])
-        for place, bit in enumerate(bits)
-        if bit == "1"
-    }
-
-
-_LEAVES = "data_begins|fence_passes|refused"
-_ON_THE_BUS = "read_asked|word_read|write_asked|word_written|write_answered"
-IMPOSSIBLE: tuple[tuple[str, str, str], ...] = (
-    (
-        "activations_full *|outputs_full *|no_room_for_a_burst *|reads_full *|writes_full *|"
-        "interrupt_waits *|output_full ends",
-        "fence_passes",
-        "a fence passes when nothing is pending, and this is a descriptor that is",
-    ),
-    (
-        "error_answered|read_to_the_edge|write_to_the_edge",
-        "fence_passes",
-        "so is this; of the queue's own accesses none fails or reaches 4 KiB in these programs",
-    ),
-    (
-        "pause begins|pause lasts",
-        f"{_LEAVES}|interrupt_raised|chunk_taken",
-        "during a pause none begins",
-    ),
-    (
-        "paused begins|paused lasts",
-        _ON_THE_BUS,
-        "DMA is paused when nothing is on the bus, and nothing was begun in the cycle before",
-    ),
-    (
-        "paused ends",
-        "word_read|write_answered",
-        "the first request is offered in this cycle: its words and answers come later",
-    ),
-    (
-        "descriptors_full begins|descriptors_full lasts",
-        "descriptor_taken|chunk_taken",
-        "there is no room",
-    ),
-    (
-        "core_halted begins|core_halted lasts|queue_on ends",
-        "chunk_taken",
-        "the queue offers nothing while the core is halted or the queue is off",
-    ),
-    ("queue_on begins", "chunk_taken", "the queue has read nothing yet"),
-    ("ring_full ends", "chunk_taken", "the core asks for a chunk when it has the one before"),
-    (
-        "fence_at_head begins|fence_at_head lasts",
-        "data_begins",
-        "the fence is at the head, so nothing else leaves",
-    ),
-    ("fence_at_head ends", "fence_passes", "no fence is at the head any more"),
-    (
-        "refused_at_head begins|refused_at_head lasts",
-        "data_begins|fence_passes",
-        "what is at the head is refused",
-    ),
-    ("refused_at_head ends", "refused", "nothing to refuse is at the head any more"),
-    ("interrupt_waits begins|interrupt_waits lasts", "interrupt_raised", "it waits"),
-    (
-        "writes_full *|output_full ends",
-        "interrupt_raised",
-        "an interrupt waits until no burst is unanswered",
-    ),
-    ("output_full begins|output_full lasts", "output_taken", "there is no room"),
-    ("output_full ends", "output_waits", "there is room"),
-    (
-        "pause begins|pause ends|paused ends|core_halted begins|core_halted ends|queue_on begins|"
-        "queue_on ends",
-        "register_*",
-        "the level follows an access of the host, which has one at a time in these programs",
-    ),
-)
-"""Patterns of conditions and handshakes that cannot come together, each with the reason."""
-
-
-def reason(pair: Pair) -> str:
-    """Why a pair cannot be; empty if it can."""
-    condition, handshake = pair
-    for conditions_of, handshakes_of, why in IMPOSSIBLE:
-        if any(fnmatchcase(condition, each) for each in conditions_of.split("|")) and any(
-            fnmatchcase(handshake, each) for each in handshakes_of.split("|")
-        ):
-            return why
-    return ""
-
-
-@cache
-def possible() -> frozenset[Pair]:
-    """Every pair that can be."""
-    found = ((condition, shake) for condition in conditions() for shake in handshakes())
-    return frozenset(pair for pair in found if not reason(pair))
-
-
 @dataclass(frozen=True)
-class Knobs:
-    """What a program and its surroundings are drawn by: shares from 0 to 1, and numbers.
+class Record:
+    """Conditions and handshakes of some units, and what is known of their pairs.
 
     Attributes:
-        bus, sinks, source: share of cycles in which these are held back.
-        gaps: share of descriptors before which the core waits.
-        count: descriptors.
-        fences, interrupts, refused, outputs: shares of these among descriptors; the rest reads.
-        longest: bytes of a transfer.
-        edges: share of transfers that begin or end at 4 KiB.
-        errors: share of transfers with a word that answers with an error.
-        limit: of a burst in words; 0 is none.
-        chunks: that the core asks for.
-        ahead: entries that the host posts before one is asked for.
-        pauses, pause_gap: pauses of DMA, and cycles before each.
-        halts: halts of the core.
-        switches: times that the queue is turned off and on.
-        accesses: share of cycles after which the host accesses a register.
-        reset: the program is broken off by a reset.
-        block: the host asks for the status block.
+        number: by which the module tells of its pairs.
+        module: that counts.
+        knobs: a dataclass with defaults: what a program is drawn by.
+        anything: what a knob is set to where no recipe says anything.
+        recipes: how a condition or a handshake is made frequent.
+        impossible: patterns of conditions and handshakes that cannot come together, each with the
+            reason.
     """
 
-    bus: float = 0.0
-    sinks: float = 0.0
-    source: float = 0.0
-    gaps: float = 0.0
-    count: int = 10
-    fences: float = 0.1
-    interrupts: float = 0.15
-    refused: float = 0.05
-    outputs: float = 0.3
-    longest: int = 600
-    edges: float = 0.1
-    errors: float = 0.1
-    limit: int = 0
-    chunks: int = 3
-    ahead: int = 1
-    pauses: int = 0
-    pause_gap: int = 200
-    halts: int = 0
-    switches: int = 0
-    accesses: float = 0.05
-    reset: bool = False
-    block: bool = True
+    number: int
+    module: str
+    knobs: type
+    anything: Mapping[str, tuple[Any, ...]]
+    recipes: Mapping[str, Mapping[str, Any]]
+    impossible: tuple[tuple[str, str, str], ...]
+
+    def counted(self, design: Design, inside: str) -> Design:
+        """``design`` with the module that counts in its module ``inside``."""
+        sources = (*design.c_sources, "coincidences.cpp")
+        return replace(design, c_sources=sources, bound={inside: self.module})
+
+    @cached_property
+    def _named(self) -> dict[str, list[str]]:
+        text = source(f"{self.module}.sv").read_text()
+        return {name: _FIELD.findall(body) for body, name in _STRUCT.findall(text)}
+
+    @property
+    def handshakes(self) -> list[str]:
+        """Names of all handshakes."""
+        return self._named["handshakes"]
+
+    @cached_property
+    def conditions(self) -> list[str]:
+        """Names of all conditions, as the module counts them from the highest on."""
+        levels = [f"{level} {phase}" for phase in PHASES for level in self._named["levels"]]
+        return [*levels, RESET, *self._named["events"]]
+
+    def pair(self, number: int) -> Pair:
+        """The pair of a number that the module tells: from the last one on, which is 0."""
+        condition, handshake = divmod(number, len(self.handshakes))
+        return self.conditions[-1 - condition], self.handshakes[-1 - handshake]
+
+    def told(self, library: Path | None = None) -> set[Pair]:
+        """The pairs that have come first since the last call, in this program or in a library."""
+        opened = ctypes.CDLL(None if library is None else str(library))
+        pairs = ctypes.POINTER(ctypes.c_uint32)()
+        count = opened.coincidences_told(self.number, ctypes.byref(pairs))
+        return {self.pair(number) for number in pairs[:count]}
+
+    def reason(self, pair: Pair) -> str:
+        """Why a pair cannot be; empty if it can."""
+        condition, handshake = pair
+        for conditions, handshakes, why in self.impossible:
+            if _is_one(condition, conditions) and _is_one(handshake, handshakes):
+                return why
+        return ""
+
+    @cached_property
+    def possible(self) -> frozenset[Pair]:
+        """Every pair that can be."""
+        found = ((condition, shake) for condition in self.conditions for shake in self.handshakes)
+        return frozenset(pair for pair in found if not self.reason(pair))
+
+    def drawn(self, random: Random, missing: Iterable[Pair]) -> Any:
+        """Knobs for the next program: most are made for a pair that is missing."""
+        chosen = replace(
+            self.knobs(), **{name: random.choice(of) for name, of in self.anything.items()}
+        )
+        aims = sorted(missing)
+        if not aims or random.random() < 0.2:
+            return replace(chosen, **self.recipes[random.choice(sorted(self.recipes))])
+        condition, handshake = random.choice(aims)
+        names = (condition.partition(" ")[0], handshake)
+        parts = [self.recipes.get(name, {}) for name in names]
+        random.shuffle(parts)
+        for part in parts:
+            chosen = replace(chosen, **part)
+        # A recipe says what makes a thing frequent; now and then something else does.
+        name = random.choice([each.name for each in fields(chosen) if each.name in self.anything])
+        return replace(chosen, **{name: random.choice(self.anything[name])})
 
 
-_LEVELS = (0.0, 0.1, 0.5, 0.8)
-_ANY: Mapping[str, tuple[Any, ...]] = {
-    "bus": _LEVELS,
-    "sinks": _LEVELS,
-    "source": _LEVELS,
-    "gaps": _LEVELS,
-    "count": (4, 10, 16),
-    "longest": (8, 40, 300, 1000),
-    "limit": (0, 0, 1, 3),
-    "chunks": (1, 3, 6),
-    "pauses": (0, 0, 1, 2),
-    "block": (True, True, False),
-}
-"""What a knob is set to where no recipe says anything."""
+@dataclass
+class Seen:
+    """The pairs of a record that have come in a run."""
 
-RECIPES: Mapping[str, Mapping[str, Any]] = {
-    "pause": {"pauses": 8, "pause_gap": 25},
-    "paused": {"pauses": 8, "pause_gap": 40},
-    "descriptors_full": {"count": 24, "gaps": 0.0, "sinks": 0.8, "longest": 300},
-    "activations_full": {"count": 24, "outputs": 0.0, "sinks": 0.8, "gaps": 0.0},
-    "outputs_full": {"count": 24, "outputs": 0.6, "interrupts": 0.3, "gaps": 0.0, "longest": 40},
-    "no_room_for_a_burst": {"outputs": 0.0, "sinks": 0.8, "longest": 1000, "bus": 0.0},
-    "output_full": {"outputs": 0.7, "source": 0.0, "bus": 0.5, "longest": 1000},
-    "reads_full": {"outputs": 0.1, "sinks": 0.0, "longest": 40, "bus": 0.8, "gaps": 0.0},
-    "writes_full": {"outputs": 0.8, "longest": 40, "bus": 0.8, "source": 0.0, "limit": 1},
-    "fence_at_head": {"fences": 0.4},
-    "refused_at_head": {"refused": 0.4},
-    "interrupt_waits": {"outputs": 0.5, "interrupts": 0.4, "longest": 40},
-    "queue_on_the_bus": {"chunks": 12},
-    "ring_full": {"chunks": 12, "ahead": 4},
-    "queue_on": {"switches": 6},
-    "core_halted": {"halts": 8},
-    "reset": {"reset": True},
-    "read_to_the_edge": {"edges": 0.9, "outputs": 0.0},
-    "write_to_the_edge": {"edges": 0.9, "outputs": 0.8, "count": 6},
-    "error_answered": {"errors": 0.9},
-    "last_word_written": {"outputs": 0.7, "longest": 40},
-    "chunk_taken": {"chunks": 12, "longest": 40},
-    "fence_passes": {"fences": 0.4, "longest": 40},
-    "refused": {"refused": 0.4},
-    "activations_wait": {"sinks": 0.8},
-    "output_waits": {"source": 0.0, "outputs": 0.3},
-    "output_taken": {"outputs": 0.7},
-    "word_written": {"outputs": 0.7},
-    "write_asked": {"outputs": 0.7, "longest": 40},
-    "write_answered": {"outputs": 0.7, "longest": 40},
-    "write_done": {"outputs": 0.7, "longest": 40},
-    "interrupt_raised": {"interrupts": 0.5, "longest": 40},
-    "read_done": {"outputs": 0.1, "longest": 40},
-    "register_written": {"accesses": 0.7},
-    "register_read": {"accesses": 0.7},
-    "host_told": {"chunks": 12, "longest": 40},
-}
-"""How a condition or a handshake is made frequent."""
+    record: Record
+    pairs: set[Pair]
+
+    @property
+    def missing(self) -> frozenset[Pair]:
+        """Those that can be and have not come."""
+        return self.record.possible - self.pairs
+
+    def take(self, told: Iterable[Pair]) -> None:
+        """Add pairs; none is one that is said to be impossible."""
+        self.pairs |= set(told)
+        wrong = {pair: why for pair in self.pairs if (why := self.record.reason(pair))}
+        assert not wrong, f"said to be impossible: {wrong}"
+
+    @property
+    def bins(self) -> dict[str, int]:
+        """A bin for each pair that can be."""
+        return {", ".join(pair): int(pair in self.pairs) for pair in sorted(self.record.possible)}
+
+    def come(self, least: float) -> str:
+        """How many have come: at least this share of all that can."""
+        bins = self.bins
+        left = [name for name, hits in bins.items() if not hits]
+        assert len(left) <= (1 - least) * len(bins), f"{len(left)} never hit: {left}"
+        return f"{len(bins) - len(left)} of {len(bins)} pairs"
 
 
-def drawn(random: Random, missing: Iterable[Pair]) -> Knobs:
-    """Knobs for the next program: half of them made for a pair that is missing."""
-    chosen = replace(Knobs(), **{name: random.choice(of) for name, of in _ANY.items()})
-    aims = sorted(missing)
-    if not aims or random.random() < 0.2:
-        return replace(chosen, **RECIPES[random.choice(sorted(RECIPES))])
-    condition, handshake = random.choice(aims)
-    parts = [RECIPES.get(condition.partition(" ")[0], {}), RECIPES.get(handshake, {})]
-    random.shuffle(parts)
-    for part in parts:
-        chosen = replace(chosen, **part)
-    # A recipe says what makes a thing frequent; now and then something else does.
-    name = random.choice([each.name for each in fields(Knobs) if each.name in _ANY])
-    return replace(chosen, **{name: random.choice(_ANY[name])})
+def _is_one(name: str, patterns: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns.split("|"))

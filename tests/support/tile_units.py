@@ -46,12 +46,15 @@ def _memories() -> dict[str, NDArray[Any]]:
 class TileAndModel:
     """The RTL's tile and a slow one, with the same random memories and the same flags.
 
-    With a ``memory_clock_ratio`` of more than 1 the memories of the RTL's are block RAM.
+    With a ``memory_clock_ratio`` of more than 1 the memories of the RTL's are block RAM; ``rtl`` is
+    a tile of one's own in its place.
     """
 
-    def __init__(self, flags: Mapping[int, int], memory_clock_ratio: int | None = None) -> None:
+    def __init__(
+        self, flags: Mapping[int, int], memory_clock_ratio: int | None = None, rtl: Any = None
+    ) -> None:
         memories = _memories()
-        self.rtl = rtl_tile(*filter(None, [memory_clock_ratio]))
+        self.rtl = rtl or rtl_tile(*filter(None, [memory_clock_ratio]))
         self.rtl.reset()
         self.rtl.narrow[:] = memories["narrow"].view(np.uint8)[: chip.NARROW_BYTES]
         self.rtl.wide[:] = memories["wide"]

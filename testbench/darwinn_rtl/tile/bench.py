@@ -106,11 +106,17 @@ class TileBench:
     ``narrow`` (uint8, one a byte), ``wide`` and ``scale_bias`` (uint32) and ``flags`` (uint16) are
     the tile's own memories; write them only while the tile executes nothing. ``seed`` decides their
     first contents, and those of all state without a reset. With a ``memory_clock_ratio`` of more
-    than 1 narrow and wide memory are block RAM.
+    than 1 narrow and wide memory are block RAM; ``chosen`` is a design of one's own in its place.
     """
 
-    def __init__(self, *, seed: int = 0, memory_clock_ratio: int | None = None) -> None:
-        chosen = design(memory_clock_ratio)
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        memory_clock_ratio: int | None = None,
+        chosen: Design | None = None,
+    ) -> None:
+        chosen = chosen or design(memory_clock_ratio)
         self._library = _library(chosen)
         argument = simulation_argument().encode()
         self._tile = self._library.tile_new(seed % (1 << 32), argument, chosen.sizes[RATIO])

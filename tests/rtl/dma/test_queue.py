@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from coincidences import small_host
 from harness_runs import design, failures, names_of_tests, require_toolchain, run, shared_simulation
+from host_coincidences import small_host
 from nightly import nightly_seed, note
 
 TESTS = names_of_tests("queue_tests")

@@ -1,11 +1,7 @@
-// Which conditions of the host's side and which events come together, for functional coverage: a
-// level that begins, lasts or has just ended, or another event, beside each handshake. A level is
-// there for a while; an event is there for a cycle. Fields are the names of bins
-// (tests/support/coincidences.py).
+// Conditions and handshakes of the host's side, whose pairs are counted (coincidence_counter.sv). Fields
+// are the names of bins (tests/support/host_coincidences.py).
 
-module coincidences #(
-    parameter int OutstandingReads = harness_pkg::OutstandingReads
-) (
+module host_coincidences (
     input logic clk,
     input logic rst_n
 );
@@ -30,7 +26,6 @@ module coincidences #(
   } levels_t;
 
   typedef struct packed {
-    logic reset;              // its first cycle
     logic last_word_read;
     logic last_word_written;
     logic read_to_the_edge;   // a burst up to 4 KiB is asked for
@@ -67,7 +62,7 @@ module coincidences #(
     return 32'({1'b0, address}) + ((32'(length) + 1) << size) == 32'd4096;
   endfunction
 
-  levels_t levels, levels_before;
+  levels_t levels;
   assign levels = '{
           pause: host.pause,
           paused: host.paused,
@@ -81,7 +76,7 @@ module coincidences #(
           && !
           host.pause,
           output_full: !host.outfeed2dma_output_ready,
-          reads_full: 32'(host.dma.reader.in_flight) == OutstandingReads,
+          reads_full: 32'(host.dma.reader.in_flight) == harness_pkg::OutstandingReads,
           writes_full: !host.dma.writer.sent_ready,
           fence_at_head: host.dma.head_valid && host.dma.head.fence,
           refused_at_head: host.dma.head_valid && host.dma.outcome != dma_pkg::OutcomeStarted,
@@ -97,7 +92,6 @@ module coincidences #(
           core_halted: !host.queue_settings.runs
       };
 
-  logic reset_before;
   logic word_read, last_read, word_written, last_written, answered;
   assign word_read = m_axi_read.rvalid && m_axi_read.rready;
   assign last_read = word_read && m_axi_read.rlast;
@@ -110,7 +104,6 @@ module coincidences #(
 
   events_t events;
   assign events = '{
-          reset: !rst_n && !reset_before,
           last_word_read: last_read,
           last_word_written: last_written,
           read_to_the_edge:
@@ -157,28 +150,18 @@ module coincidences #(
           host_told: host.chunk_told
       };
 
-  localparam int Levels = $bits(levels_t);
-  localparam int Conditions = 3 * Levels + $bits(events_t);
-  logic [Conditions-1:0] conditions;
-  assign conditions = {
-    levels & ~levels_before, levels & levels_before, ~levels & levels_before, events
-  };
-
-  localparam int Reset = $bits(events_t) - 1;
-
-  // A bit for each pair: of the conditions in the order above, each with all handshakes.
-  logic [Conditions-1:0][$bits(handshakes_t)-1:0] pairs;
-  initial pairs = '0;
-  always @(posedge clk) begin
-    reset_before  <= !rst_n;
-    levels_before <= levels;
-    for (int c = 0; c < Conditions; c++) begin
-      // In reset nothing comes together but in its first cycle, when it has not yet taken effect.
-      if (conditions[c] && (rst_n || (c == Reset && !reset_before))) begin
-        pairs[c] <= pairs[c] | handshakes;
-      end
-    end
-  end
+  coincidence_counter #(
+      .Record(0),
+      .Levels($bits(levels_t)),
+      .Events($bits(events_t)),
+      .Handshakes($bits(handshakes_t))
+  ) counter (
+      .clk,
+      .rst_n,
+      .levels,
+      .events,
+      .handshakes
+  );
 
   // What the host's side says of outputs on the bus: bytes, bursts, and answers since reset.
   logic [31:0] output_bytes, output_bursts, output_answers;
@@ -196,4 +179,4 @@ module coincidences #(
     end
   end
 
-endmodule : coincidences
+endmodule : host_coincidences

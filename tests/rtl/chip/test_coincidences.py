@@ -1,0 +1,46 @@
+"""Conditions and handshakes of the scalar core's units and of the ring that come together: programs
+are drawn towards the pairs that are missing, on a chip with short queues, held back at random.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from coincidences import Seen
+from core_coincidences import CORE, CoreProgram, fill, small_chip
+from harness_runs import require_toolchain
+from nightly import nightly_seed, note
+
+GATE, NIGHT = 100, 3000
+"""Programs of a run."""
+
+
+def run_towards(least: float, programs: int, seed: int) -> None:
+    require_toolchain()
+    from darwinn_rtl.build import library
+    from darwinn_rtl.chip.player import ChipPlayer
+    from darwinn_rtl.coverage_report import keep_bins
+
+    design, random, seen = small_chip(), Random(seed), Seen(CORE, set())
+    rtl = ChipPlayer(seed, design, stall_seed=seed)
+    fill(rtl)
+    for number in range(programs):
+        knobs = CORE.drawn(random, seen.missing)
+        print(f"program {number} of seed {seed}: {knobs}")
+        CoreProgram(rtl, knobs, random).play()
+        seen.take(CORE.told(library(design)))
+    rtl.close()
+    keep_bins("coincidences in the scalar core and on the ring", {"pair": seen.bins})
+    print(seen.come(least))
+
+
+def test_whatever_comes_together_loses_no_row() -> None:
+    run_towards(0.8, GATE, 1)
+
+
+@pytest.mark.nightly
+def test_everything_that_may_come_together_has_come_together() -> None:
+    chosen = nightly_seed()
+    run_towards(0.97, NIGHT, chosen)
+    note("programs towards conditions and handshakes of the scalar core", NIGHT, chosen)
