@@ -10,7 +10,7 @@ from darwinn_formats.tflite import options as o
 from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_model
 from darwinn_testbench.compilation.engines import compare_engines
 from darwinn_testbench.compiler.random_networks import RandomNetwork
-from darwinn_testbench.compiler.stages import fitting, parts, placement, planning, schedule
+from darwinn_testbench.compiler.stages import fitting, needs, parts, planning, schedule
 from darwinn_testbench.compiler.stages.bands import Chain
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Verdict
@@ -30,7 +30,7 @@ def test_means_of_images_that_no_tile_holds_are_proved(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is lowered, since a proof of a large image takes long."""
-    monkeypatch.setattr(placement, "_MOST_COPIED", 4000)
+    monkeypatch.setattr(needs, "_MOST_COPIED", 4000)
     network = RandomNetwork(3, shape, signed=True)
     source = network.function(network.values[0])
     axes = network._constant(np.array([1, 2], np.int32))

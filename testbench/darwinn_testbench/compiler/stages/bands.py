@@ -2,31 +2,27 @@
 
 Within a chain only a band of rows of each image exists at a time. Each tile computes what its part
 of the band needs of every image between, also what neighbours compute too: nothing has to be
-exchanged there.
+exchanged there. Rows and columns are independent: a band is one stripe of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, product
 
-import numpy as np
-
+from darwinn_testbench.compiler.stages.needs import Axis, needs_along
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
     Channelwise,
     Convolution,
     Enlarged,
-    Greatest,
     Image,
     Interpolated,
     Joined,
     Product,
-    Reach,
     Slice,
-    Spacing,
-    Taps,
     TransposedConvolution,
     WeightedSum,
     sources_of,
@@ -46,11 +42,11 @@ from darwinn_testbench.compiler.stages.storage import (
 
 Axes = tuple[Spread, Spread]
 """Rows and columns of an image."""
-Needs = tuple[tuple[Interval, ...], tuple[Interval, ...]]
+Places = tuple[Interval, ...]
+"""Of an axis of an image, what each place of the grid has or needs."""
+Needs = tuple[Places, Places]
 """What each place of the grid needs of an image, by rows and columns."""
 
-Windowed = Convolution | Channelwise | Greatest
-"""Operations that read a window for each pixel."""
 MEMBERS = (
     Convolution,
     Channelwise,
@@ -85,14 +81,14 @@ class Chain:
     def __contains__(self, step: int) -> bool:
         return self.first <= step <= self.last
 
+    @property
+    def steps(self) -> range:
+        """The operations of the chain, by number."""
+        return range(self.first, self.last + 1)
+
     def members(self, operations: Sequence[AnyOperation]) -> tuple[AnyOperation, ...]:
         """The operations of the chain."""
         return tuple(operations[self.first : self.last + 1])
-
-    def axes(self, operations: Sequence[AnyOperation], result: Axes) -> tuple[Band, ...]:
-        """Each band, with the axes of the result of the chain."""
-        members, numbers = self.members(operations), (self.bands // self.across, self.across)
-        return band_axes(members, result, numbers, self.over is not None)
 
     def sources(self, operations: Sequence[AnyOperation]) -> dict[int, Image]:
         """The images of several pixels that the chain reads and does not make, by index."""
@@ -105,142 +101,117 @@ class Chain:
         }
 
 
-@lru_cache(maxsize=1 << 13)
-def met(reach: Reach, own: tuple[Interval, ...]) -> tuple[Interval, ...]:
-    """What the results of each place of the grid meet of their source."""
-    return tuple(reach.inputs(*each) if length(each) else (0, 0) for each in own)
+@dataclass(frozen=True)
+class Stripe:
+    """An axis of a band of a chain.
+
+    Attributes:
+        own: what each place computes of the result of the chain.
+        made: the images between, by index.
+        needs: what each place needs of the sources of the chain, by index.
+    """
+
+    own: Places
+    made: Mapping[int, Spread]
+    needs: Mapping[int, Places]
 
 
-def spaced(spacing: Spacing, own: Sequence[Interval]) -> tuple[Interval, ...]:
-    """The same of a transposed convolution."""
-    return tuple(spacing.inputs(*each) if length(each) else (0, 0) for each in own)
+def stripes(
+    members: Sequence[AnyOperation], axis: Axis, own: Places, count: int, *, exact: bool
+) -> tuple[Stripe, ...]:
+    """Cut a chain into ``count`` stripes, where places have ``own`` of its result.
+
+    With ``exact`` each place computes nothing but what is its own.
+    """
+    cut = [pieces_of(each, count) for each in own]
+    return tuple(_stripe(members, axis, each, exact) for each in zip(*cut, strict=True))
 
 
-def reduced(own: Sequence[Interval], times: int) -> tuple[Interval, ...]:
-    """The pixels of which those of an enlargement come."""
-    return tuple(
-        (each[0] // times, (each[1] - 1) // times + 1) if length(each) else (0, 0) for each in own
-    )
+def _stripe(members: Sequence[AnyOperation], axis: Axis, own: Places, exact: bool) -> Stripe:
+    made: dict[int, Spread] = {}
+    needs: dict[int, Places] = {members[-1].result.index: own}
+    for operation in reversed(members):
+        image = operation.result
+        places = needs.pop(image.index)
+        if operation is not members[-1]:
+            size = image.height if axis == "rows" else image.width
+            made[image.index] = local(size, places, exact=exact)
+            places = made[image.index].own
+        wanted = needs_along(operation, axis, places)
+        for source in sources_of(operation):
+            if not source.is_vector:
+                before = needs.get(source.index)
+                needs[source.index] = wanted if before is None else _hulls([before, wanted])
+    return Stripe(own, made, needs)
 
 
-def between(taps: Taps, own: Sequence[Interval]) -> tuple[Interval, ...]:
-    """The pixels between which results lie."""
-    return tuple(
-        (min(taps.first[slice(*each)]), max(taps.second[slice(*each)]) + 1)
-        if length(each)
-        else (0, 0)
-        for each in own
-    )
+def _hulls(several: Sequence[Places]) -> Places:
+    return tuple(hull(*each) for each in zip(*several, strict=True))
 
 
-def needs_of(operation: AnyOperation, rows: Spread, columns: Spread) -> Needs:
-    """What an operation needs of each source for results of these rows and columns."""
-    if isinstance(operation, Windowed):
-        return met(operation.rows, rows.own), met(operation.columns, columns.own)
-    if isinstance(operation, TransposedConvolution):
-        return spaced(operation.rows, rows.own), spaced(operation.columns, columns.own)
-    if isinstance(operation, Enlarged):
-        return reduced(rows.own, operation.times), reduced(columns.own, operation.times)
-    if isinstance(operation, Interpolated):
-        return between(operation.rows, rows.own), between(operation.columns, columns.own)
-    return rows.own, columns.own
+def local(size: int, window: Places, *, exact: bool = False) -> Spread:
+    """An axis of which each place has all that it needs itself."""
+    own = []
+    for each in window:
+        inside = common(each, (0, size))
+        own.append(inside if length(inside) else (0, 0))
+    return Spread(size, tuple(own), window, is_local=True, is_exact=exact)
 
 
 @dataclass(frozen=True)
-class Band:
-    """A band of a chain: the axes of all images that it makes, and what it needs of others."""
+class Bands:
+    """The bands of a chain: each stripe of its rows with each of its columns."""
 
-    made: Mapping[int, Axes]
-    needs: Mapping[int, Needs]
+    rows: tuple[Stripe, ...]
+    columns: tuple[Stripe, ...]
+
+    def __iter__(self) -> Iterator[tuple[Stripe, Stripe]]:
+        return product(self.rows, self.columns)
+
+    @cached_property
+    def needs(self) -> dict[int, Needs]:
+        """What all bands together need of the sources of the chain, by index."""
+        return {
+            index: (
+                _hulls([each.needs[index] for each in self.rows]),
+                _hulls([each.needs[index] for each in self.columns]),
+            )
+            for index in self.rows[0].needs
+        }
+
+    def most_bytes(self, image: Image) -> int:
+        """Bytes of an image between in the band that has most of it."""
+        rows, columns = (
+            max(each.made[image.index].extent for each in stripes)
+            for stripes in (self.rows, self.columns)
+        )
+        return rows * columns * image.pitch
 
 
-def distances(source: Storage, bands: Sequence[tuple[Storage, Needs]]) -> tuple[int, int]:
+def distances(source: Storage, result: Storage, bands: Bands) -> tuple[int, int]:
     """How far a result has to lie from the source whose place it takes, band by band.
 
-    Args:
-        source: the source; its first byte is not looked at.
-        bands: by band the result of which it computes some rows, and what it needs of the source.
+    Their first bytes are not looked at.
 
     Returns:
         Bytes by which the result has to lie below the source, if bands are computed from the first
         to the last one, and above it, if from the last to the first one. A band writes nothing that
         it reads itself, since it may read all of that several times.
     """
-    below, above = [0], [0]
+    below, above = 0, 0
+    index = source.image.index
     for tile in TILES:
+        row, column = row_of(tile), column_of(tile)
         read: list[Interval] = []
         written: list[Interval] = []
-        for result, needs in bands:
-            if not result.own_pixels(tile):
+        for rows, columns in bands:
+            own = rows.own[row], columns.own[column]
+            if not (length(own[0]) and length(own[1])):
                 continue
-            rows, columns = (needs[0][row_of(tile)], needs[1][column_of(tile)])
-            read.append(_bytes(source, tile, rows, columns))
-            written.append(_bytes(result, tile, *result.own(tile)))
-        for number, (low, high) in enumerate(written):
-            below.append(high - min(first for first, _ in read[number:]))
-            above.append(max(end for _, end in read[: number + 1]) - low)
-    return max(below), max(above)
-
-
-def _bytes(storage: Storage, tile: int, rows: Interval, columns: Interval) -> Interval:
-    """First byte of some rows and columns, and the one behind them, from that of the image on."""
-    first = storage.address(tile, rows[0], columns[0])
-    last = storage.address(tile, rows[1] - 1, columns[1] - 1)
-    return first - storage.base, last + storage.image.pitch - storage.base
-
-
-@lru_cache(maxsize=64)
-def band_axes(
-    members: tuple[AnyOperation, ...], result: Axes, numbers: tuple[int, int], exact: bool = False
-) -> tuple[Band, ...]:
-    """Each band of a chain whose last result has the axes ``result``.
-
-    ``numbers`` of bands are those of rows, and of parts of each. With ``exact`` each place computes
-    nothing but what is its own.
-    """
-    return tuple(_bands(members, result, numbers, exact))
-
-
-def _bands(
-    members: Sequence[AnyOperation], result: Axes, numbers: tuple[int, int], exact: bool
-) -> Iterator[Band]:
-    rows, columns = (replace(each, is_exact=exact) for each in result)
-    for band in np.ndindex(numbers):
-        own = [
-            replace(axis, own=tuple(pieces_of(each, number)[place] for each in axis.own))
-            for axis, number, place in zip((rows, columns), numbers, band, strict=True)
-        ]
-        last = members[-1].result.index
-        made: dict[int, Axes] = {last: (own[0], own[1])}
-        needs: dict[int, Needs] = {}
-        for operation in reversed(members):
-            image = operation.result
-            if image.index != last:
-                window = needs.pop(image.index)
-                axes = local(image.height, window[0]), local(image.width, window[1])
-                made[image.index] = (
-                    replace(axes[0], is_exact=exact),
-                    replace(axes[1], is_exact=exact),
-                )
-            wanted = needs_of(operation, *made[image.index])
-            for source in sources_of(operation):
-                if not source.is_vector:
-                    before = needs.get(source.index, wanted)
-                    needs[source.index] = (
-                        _both(before[0], wanted[0]),
-                        _both(before[1], wanted[1]),
-                    )
-        yield Band(made, needs)
-
-
-def _both(first: tuple[Interval, ...], second: tuple[Interval, ...]) -> tuple[Interval, ...]:
-    return tuple(hull(a, b) for a, b in zip(first, second, strict=True))
-
-
-def local(size: int, window: tuple[Interval, ...]) -> Spread:
-    """An axis of which each place has all that it needs itself."""
-    own = []
-    for each in window:
-        inside = common(each, (0, size))
-        own.append(inside if length(inside) else (0, 0))
-    return Spread(size, tuple(own), window, is_local=True)
+            read.append(source.span(tile, rows.needs[index][row], columns.needs[index][column]))
+            written.append(result.span(tile, *own))
+        lowest = list(accumulate((first for first, _ in reversed(read)), min))[::-1]
+        highest = accumulate((end for _, end in read), max)
+        for (low, high), first, end in zip(written, lowest, highest, strict=True):
+            below, above = max(below, high - first), max(above, end - low)
+    return below, above

@@ -29,12 +29,12 @@ from darwinn_testbench.compiler.stages.folding import folded, is_folded
 from darwinn_testbench.compiler.stages.host import NO_OPERATION
 from darwinn_testbench.compiler.stages.importer import Importer, StaysError
 from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph, Port
-from darwinn_testbench.compiler.stages.phases import Phase
+from darwinn_testbench.compiler.stages.phases import Areas, Phase
 from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.planning import (
     Planned,
     StaysHere,
-    planned_alone,
+    plan,
     planned_together,
 )
 from darwinn_testbench.compiler.stages.schedule import TooLongError, streamed, write_phases
@@ -131,11 +131,11 @@ def build_together(models: Sequence[Asked], worth: Worth | None = None) -> tuple
     """
     models = [replace(each, model=folded(each.model, each.name)) for each in models]
     cuts = [_cut(each, worth) for each in models]
-    planned = iter(planned_together([graph for cut in cuts for graph in cut.graphs]))
+    planned = iter(planned_together([each for cut in cuts for each in cut.alone]))
     programs = []
     for number, cut in enumerate(cuts):
         try:
-            programs.append([_assembled(graph, next(planned)) for graph in cut.graphs])
+            programs.append([_assembled(next(planned)) for _ in cut.alone])
         except TooLongError as reason:
             shorter = _without_long(models[number], reason)
             return build_together([*models[:number], shorter, *models[number + 1 :]], worth)
@@ -157,10 +157,10 @@ def _without_long(asked: Asked, reason: TooLongError) -> Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """Where the operators of a model run, and the graph of each of the chip's pieces."""
+    """Where the operators of a model run, and each of the chip's pieces planned by itself."""
 
     fates: tuple[Fate, ...]
-    graphs: tuple[IntegerGraph, ...]
+    alone: tuple[Planned, ...]
 
 
 def _cut(asked: Asked, worth: Worth | None) -> _Cut:
@@ -170,11 +170,11 @@ def _cut(asked: Asked, worth: Worth | None) -> _Cut:
     so no two pieces wait for each other.
     """
     source = network(asked.model, asked.name)
-    fates, graph = _largest(source, asked.stays)
-    if graph is None:
+    fates, planned = _largest(source, asked.stays)
+    if planned is None:
         return _Cut(fates, ())
     found = {fate.number: fate for fate in fates}
-    graphs = [graph]
+    alone = [planned]
     everything = frozenset(found)
     rest = _left(source, everything, _on_chip(fates)) if worth else []
     while worth and rest:
@@ -182,10 +182,10 @@ def _cut(asked: Asked, worth: Worth | None) -> _Cut:
         if not worth.may_be(asked.model, candidates):
             continue
         others = dict.fromkeys(sorted(everything - candidates), _ELSEWHERE)
-        fates, graph = _largest(source, {**others, **asked.stays})
+        fates, planned = _largest(source, {**others, **asked.stays})
         against = ""
-        if graph is not None:
-            against = worth.against(asked.model, _alone(asked, fates, graph))
+        if planned is not None:
+            against = worth.against(asked.model, _alone(asked, fates, planned))
             rest += _left(source, candidates, _on_chip(fates))
         for fate in fates:
             if fate.number not in candidates:
@@ -194,10 +194,10 @@ def _cut(asked: Asked, worth: Worth | None) -> _Cut:
                 before = found[fate.number]
                 found[fate.number] = replace(before, reason=f"{before.reason}; {against}")
             elif fate.on_chip or fate.behind is None:
-                found[fate.number] = replace(fate, piece=len(graphs))
-        if graph is not None and not against:
-            graphs.append(graph)
-    return _Cut(tuple(found[number] for number in sorted(found)), tuple(graphs))
+                found[fate.number] = replace(fate, piece=len(alone))
+        if planned is not None and not against:
+            alone.append(planned)
+    return _Cut(tuple(found[number] for number in sorted(found)), tuple(alone))
 
 
 _ELSEWHERE = "in another piece"
@@ -221,9 +221,7 @@ def _on_chip(fates: Sequence[Fate]) -> frozenset[int]:
     return frozenset(fate.number for fate in fates if fate.on_chip)
 
 
-def _largest(
-    source: Network, stays: Mapping[int, str]
-) -> tuple[tuple[Fate, ...], IntegerGraph | None]:
+def _largest(source: Network, stays: Mapping[int, str]) -> tuple[tuple[Fate, ...], Planned | None]:
     """The largest piece that fits the chip by itself, and where each operator runs then."""
     kept = dict(stays)
     while True:
@@ -231,11 +229,9 @@ def _largest(
         if graph is None:
             return fates, None
         try:
-            planned_alone(graph)
+            return fates, plan(graph, Areas())
         except StaysHere as found:
             kept = _without(source, kept, found)
-        else:
-            return fates, graph
 
 
 def _without(source: Network, kept: Mapping[int, str], found: StaysHere) -> dict[int, str]:
@@ -256,9 +252,8 @@ def _without(source: Network, kept: Mapping[int, str], found: StaysHere) -> dict
 
 @dataclass(frozen=True, eq=False)
 class _Assembled:
-    """A graph, and the program that computes it."""
+    """A graph that has been planned, and the program that computes it."""
 
-    graph: IntegerGraph
     planned: Planned
     cached: Cache
     program: Assembler
@@ -271,7 +266,7 @@ class _Assembled:
         return blob(self.cached.blocks), *chunks
 
 
-def _assembled(graph: IntegerGraph, planned: Planned) -> _Assembled:
+def _assembled(planned: Planned) -> _Assembled:
     """Write the program of a graph, and note where each phase is in it."""
     cached = cache(planned.phases, planned.areas)
     program = Assembler()
@@ -292,26 +287,26 @@ def _assembled(graph: IntegerGraph, planned: Planned) -> _Assembled:
     begin(program)
     write_phases(program, noted, cached)
     end(program)
-    return _Assembled(graph, planned, cached, program, tuple(spots))
+    return _Assembled(planned, cached, program, tuple(spots))
 
 
-def _alone(asked: Asked, fates: Sequence[Fate], graph: IntegerGraph) -> Piece:
+def _alone(asked: Asked, fates: Sequence[Fate], planned: Planned) -> Piece:
     """A piece as if it were the only one."""
-    (planned,) = planned_together([graph])
-    return _piece(asked, _on_chip(fates), _assembled(graph, planned), None)
+    (kept,) = planned_together([planned])
+    return _piece(asked, _on_chip(fates), _assembled(kept), None)
 
 
 def _piece(asked: Asked, operators: frozenset[int], made: _Assembled, token: int | None) -> Piece:
     planned, cached = made.planned, made.cached
     parameters = b"".join(piece.rows.tobytes() for piece in streamed(planned.phases, cached))
     package = package_of(
-        asked.name, made.graph, planned.placement, made.program, parameters, cached, token
+        asked.name, planned.graph, planned.placement, made.program, parameters, cached, token
     )
     return Piece(
         operators,
-        chips_part(asked.model, made.graph, package, operators),
+        chips_part(asked.model, planned.graph, package, operators),
         package,
-        made.graph,
+        planned.graph,
         planned.placement,
         tuple(planned.phases),
         cached,

@@ -6,30 +6,24 @@ taken with which they do not, in as few bands as possible: bands compute some el
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 
+import numpy as np
 from darwinn_sim import chip
 
 from darwinn_testbench.compiler.stages.bands import MEMBERS, Chain
+from darwinn_testbench.compiler.stages.demand import Asked, Demand, DoesNotFitError
+from darwinn_testbench.compiler.stages.needs import needs_whole, whole_sources
 from darwinn_testbench.compiler.stages.operations import (
     Channelwise,
     Convolution,
     Image,
     IntegerGraph,
     WeightedSum,
-    sources_of,
 )
-from darwinn_testbench.compiler.stages.placement import (
-    DoesNotFitError,
-    Placement,
-    needs_whole,
-    place,
-    pressure,
-    whole_sources,
-)
+from darwinn_testbench.compiler.stages.placement import Placement, place
 
 _BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 _MOST_BANDS = 96
@@ -43,80 +37,67 @@ _LIMITS = tuple(chip.NARROW_BYTES * sixteenths // 16 for sixteenths in (16, 15, 
 found more easily where there is room to spare."""
 
 
-def fitted(graph: IntegerGraph, scratch: Mapping[int, int]) -> Placement:
+def fitted(demand: Demand) -> Placement:
     """Place a graph, with the chains that are needed.
 
     Raises:
         DoesNotFitError: narrow memory does not suffice.
     """
-    return _fitted(graph, tuple(sorted(scratch.items())), _LIMITS)
-
-
-@lru_cache(maxsize=8)
-def _fitted(
-    graph: IntegerGraph, asked: tuple[tuple[int, int], ...], limits: tuple[int, ...]
-) -> Placement:
-    """Remembered, since a graph is placed again whenever it gets other rows of wide memory."""
-    scratch = dict(asked)
-    largest, *others = limits
-    chains = chains_of(graph, scratch, largest)
+    largest, *others = _LIMITS
+    asked = with_chains(demand, largest)
     try:
-        return place(graph, scratch, chains)
+        return place(asked)
     except DoesNotFitError:
-        if max(pressure(graph, scratch, chains)) > chip.NARROW_BYTES:
+        if max(asked.needed) > chip.NARROW_BYTES:
             raise
         for limit in others:
             with suppress(DoesNotFitError):
-                return place(graph, scratch, chains_of(graph, scratch, limit))
+                return place(with_chains(demand, limit))
         raise
 
 
-def chains_of(graph: IntegerGraph, scratch: Mapping[int, int], limit: int) -> list[Chain]:
-    """The chains with which no step takes more than ``limit`` bytes; where none helps, none."""
-    chains: list[Chain] = []
+def with_chains(demand: Demand, limit: int) -> Asked:
+    """Add the chains with which no step takes more than ``limit`` bytes; where none helps, none."""
+    asked = demand.asked()
     hopeless: set[int] = set()
     while True:
-        needed = pressure(graph, scratch, chains)
-        beyond = [step for step, size in enumerate(needed) if size > limit and step not in hopeless]
+        beyond = [
+            int(step) for step in np.flatnonzero(asked.needed > limit) if step not in hopeless
+        ]
         if not beyond:
-            return chains
-        found = _chain_around(graph, scratch, chains, beyond[0], limit)
+            return asked
+        found = _chain_around(asked, beyond[0], limit)
         if found is None:
             hopeless.add(beyond[0])
         else:
-            chains = found
+            asked = demand.asked(found)
 
 
-def _chain_around(
-    graph: IntegerGraph, scratch: Mapping[int, int], chains: list[Chain], step: int, limit: int
-) -> list[Chain] | None:
+def _chain_around(asked: Asked, step: int, limit: int) -> list[Chain] | None:
     """The chains with one more around a step of the pressure."""
-    for chain in _candidates(graph, step):
+    if asked.fixed(_widest(asked.demand.graph, step))[step] > limit:
+        return None
+    for chain in _candidates(asked.demand.graph, step):
         first, last = chain.first, chain.last
-        others = [each for each in chains if each.last < first or each.first > last]
-        if len(others) < sum(1 for each in chains if not first <= each.first <= last):
+        others = [each for each in asked.chains if each.last < first or each.first > last]
+        if len(others) < sum(1 for each in asked.chains if not first <= each.first <= last):
             continue
-        steps = step, *range(first, last + 2)
-        found = _in_fewest_bands(graph, scratch, others, chain, steps, limit)
+        before = asked if len(others) == len(asked.chains) else asked.demand.asked(others)
+        found = _in_fewest_bands(before, chain, [step, *range(first, last + 2)], limit)
         if found is not None:
             return [*others, found]
     return None
 
 
-def _in_fewest_bands(
-    graph: IntegerGraph,
-    scratch: Mapping[int, int],
-    others: list[Chain],
-    chain: Chain,
-    steps: tuple[int, ...],
-    limit: int,
-) -> Chain | None:
+def _in_fewest_bands(before: Asked, chain: Chain, steps: list[int], limit: int) -> Chain | None:
     """A chain in as few bands as fit beside others; None if it does not fit in the most."""
-    if _least_of(graph, chain) > limit:
+    graph, trial = before.demand.graph, before.trial(chain)
+    fixed, inner = trial.fixed, slice(chain.first + 1, chain.last + 2)
+    if max(fixed[steps].max(), fixed[inner].max() + _least_of(graph, chain)) > limit:
         return None
 
     def fits(chosen: Chain) -> bool:
-        return _most_of(graph, scratch, [*others, chosen], steps) <= limit
+        return bool(trial.needed(chosen)[steps].max() <= limit)
 
     result = graph.operations[chain.last].result
     rows = _useful_bands(result.height, chip.GRID_ROWS)
@@ -146,14 +127,6 @@ def _least_bytes(image: Image) -> int:
     return rows * columns * image.pitch
 
 
-def _most_of(
-    graph: IntegerGraph, scratch: Mapping[int, int], chains: list[Chain], steps: tuple[int, ...]
-) -> int:
-    """The most bytes that all images of one of some steps take together."""
-    needed = pressure(graph, scratch, chains)
-    return max(needed[each] for each in steps)
-
-
 def _candidates(graph: IntegerGraph, step: int) -> Iterator[Chain]:
     """Chains around a step, short ones first.
 
@@ -174,14 +147,11 @@ def _candidates(graph: IntegerGraph, step: int) -> Iterator[Chain]:
 def _input_to_feed(graph: IntegerGraph, chain: Chain) -> int | None:
     """The largest input of the network that nothing but a chain reads."""
     inputs = {port.image.index for port in graph.inputs}
-    read = {
-        image.index
-        for number, each in enumerate(graph.operations)
-        for image in sources_of(each)
-        if number not in chain
-    }
-    sources = chain.sources(graph.operations).values()
-    free = [each for each in sources if each.index in inputs - read]
+    free = [
+        image
+        for index, image in chain.sources(graph.operations).items()
+        if index in inputs and all(step in chain for step in graph.readers[index])
+    ]
     return max(free, key=lambda each: each.pixels * each.pitch).index if free else None
 
 
@@ -194,13 +164,19 @@ def _source_to_take(graph: IntegerGraph, first: int, last: int) -> int | None:
 
     A copy of all pixels has a place of its own.
     """
-    ends = {port.image.index for port in graph.outputs}
-    for number, each in enumerate(graph.operations):
-        if not first <= number <= last or not isinstance(each, _READERS):
-            whole_ones = whole_sources(each)
-            ends.update(image.index for image in sources_of(each) if image not in whole_ones)
-    sources = Chain(first, last, 1).sources(graph.operations).values()
-    free = [each for each in sources if each.index not in ends]
+    chain = Chain(first, last, 1)
+
+    def keeps(image: Image, step: int) -> bool:
+        operation = graph.operations[step]
+        if step in chain and isinstance(operation, _READERS):
+            return False
+        return image not in whole_sources(operation)
+
+    free = [
+        image
+        for index, image in chain.sources(graph.operations).items()
+        if index not in graph.ends and not any(keeps(image, step) for step in graph.readers[index])
+    ]
     return max(free, key=lambda each: each.pixels * each.pitch).index if free else None
 
 
@@ -221,6 +197,13 @@ def _ranges(graph: IntegerGraph, step: int) -> Iterator[tuple[int, int]]:
                 yield first, first + length - 1
 
 
+def _widest(graph: IntegerGraph, step: int) -> Chain:
+    """All operations of the chains around a step."""
+    place = max(step - 1, 0)
+    last = min(place + _LONGEST, len(graph.operations) - 1)
+    return Chain(max(0, place - _LONGEST), last, 1)
+
+
 def _is_chain(graph: IntegerGraph, first: int, last: int) -> bool:
     """Whether nothing but the last result of some operations is needed by others."""
     members = graph.operations[first : last + 1]
@@ -229,10 +212,9 @@ def _is_chain(graph: IntegerGraph, first: int, last: int) -> bool:
         for each in members
     ):
         return False
-    inner = {each.result.index for each in members[:-1]}
-    used = {image.index for each in members for image in sources_of(each)}
-    outside = {port.image.index for port in graph.outputs}
-    for number, each in enumerate(graph.operations):
-        if not first <= number <= last:
-            outside.update(image.index for image in sources_of(each))
-    return inner <= used and inner.isdisjoint(outside)
+    return all(
+        graph.readers[each.result.index]
+        and each.result.index not in graph.ends
+        and all(first <= step <= last for step in graph.readers[each.result.index])
+        for each in members[:-1]
+    )

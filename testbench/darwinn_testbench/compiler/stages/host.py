@@ -34,11 +34,12 @@ from darwinn_testbench.compiler.program import (
     wrapped,
 )
 from darwinn_testbench.compiler.stages.compute import Part
+from darwinn_testbench.compiler.stages.demand import flat_passes
 from darwinn_testbench.compiler.stages.operands import unchanged
 from darwinn_testbench.compiler.stages.operations import Port
 from darwinn_testbench.compiler.stages.parts import copying, emitting
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
-from darwinn_testbench.compiler.stages.placement import Placement, flat_passes
+from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.ring import Share, pack, send
 from darwinn_testbench.compiler.stages.rows import GROUP, identity
 from darwinn_testbench.compiler.stages.storage import (

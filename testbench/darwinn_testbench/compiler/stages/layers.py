@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.program import ALL_TILES
 from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Aside, Part, Sums, cycles_of
+from darwinn_testbench.compiler.stages.needs import needs_whole
 from darwinn_testbench.compiler.stages.one_pixel import met_by_one, tell
 from darwinn_testbench.compiler.stages.operations import (
     Convolution,
@@ -25,7 +26,7 @@ from darwinn_testbench.compiler.stages.operations import (
 )
 from darwinn_testbench.compiler.stages.parts import emitting, emitting_all, parts_of
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
-from darwinn_testbench.compiler.stages.placement import Placement, needs_whole
+from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.resizing import at_stride
 from darwinn_testbench.compiler.stages.rows import AS_IS, GROUP, Rows, lane_rows
 from darwinn_testbench.compiler.stages.storage import TILES, Storage, length

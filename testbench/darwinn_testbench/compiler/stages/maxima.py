@@ -11,12 +11,13 @@ from darwinn_sim.isa.builder import Values
 
 from darwinn_testbench.compiler.assembler import Assembler, walk
 from darwinn_testbench.compiler.stages.compute import Part, Sums
+from darwinn_testbench.compiler.stages.needs import needs_whole
 from darwinn_testbench.compiler.stages.operations import (
     Greatest,
 )
 from darwinn_testbench.compiler.stages.parts import emitting
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
-from darwinn_testbench.compiler.stages.placement import Placement, needs_whole
+from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.rows import (
     GROUP,
 )

@@ -6,8 +6,9 @@ zero point. Sums are int32; an output stage makes bytes of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from darwinn_sim.chip import WORD_BYTES
@@ -268,6 +269,10 @@ class Enlarged(Operation):
     times: int
     stage: OutputStage
 
+    def inputs(self, first: int, end: int) -> tuple[int, int]:
+        """The pixels of which results come, along an axis."""
+        return first // self.times, (end - 1) // self.times + 1
+
 
 @dataclass(frozen=True, eq=False)
 class Greatest(Operation):
@@ -290,6 +295,10 @@ class Taps:
     first: tuple[int, ...]
     second: tuple[int, ...]
     weights: tuple[int, ...]
+
+    def inputs(self, first: int, end: int) -> tuple[int, int]:
+        """The pixels between which results from ``first`` up to but without ``end`` lie."""
+        return min(self.first[first:end]), max(self.second[first:end]) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,3 +468,23 @@ class IntegerGraph:
     operations: tuple[AnyOperation, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+
+    @cached_property
+    def images(self) -> Mapping[int, Image]:
+        """All images by index: inputs and results."""
+        images = [each.image for each in self.inputs] + [each.result for each in self.operations]
+        return {each.index: each for each in images}
+
+    @cached_property
+    def readers(self) -> Mapping[int, Sequence[int]]:
+        """The steps that read an image, by its index."""
+        found: dict[int, list[int]] = {index: [] for index in self.images}
+        for step, operation in enumerate(self.operations):
+            for index in {image.index for image in sources_of(operation)}:
+                found[index].append(step)
+        return found
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """The images that leave the chip, by index."""
+        return frozenset(port.image.index for port in self.outputs)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 
 from darwinn_formats.errors import Portable
 
 from darwinn_testbench.compiler.program import PACKED_ROW
 from darwinn_testbench.compiler.stages.cache import rows_to_keep
+from darwinn_testbench.compiler.stages.demand import Demand, DoesNotFitError
 from darwinn_testbench.compiler.stages.fitting import fitted
 from darwinn_testbench.compiler.stages.host import (
     NO_OPERATION,
@@ -33,7 +33,7 @@ from darwinn_testbench.compiler.stages.operations import (
 )
 from darwinn_testbench.compiler.stages.parts import short_enough
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
-from darwinn_testbench.compiler.stages.placement import DoesNotFitError, Placement
+from darwinn_testbench.compiler.stages.placement import Placement
 
 
 class StaysHere(Portable):
@@ -49,10 +49,14 @@ LEAST_WORKING_ROWS = 256
 layers wait for theirs; but those that the host sends take some twenty times as long."""
 
 
-def planned_together(graphs: Sequence[IntegerGraph]) -> list[Planned]:
-    """Place graphs, each with its parameters in rows of its own as far as there are rows."""
-    planned = [planned_alone(graph) for graph in graphs]
-    kept = [0] * len(graphs)
+def planned_together(alone: Sequence[Planned]) -> list[Planned]:
+    """Plan graphs anew, each with its parameters in rows of its own as far as there are rows.
+
+    Args:
+        alone: each graph planned as if no parameters stayed.
+    """
+    planned = list(alone)
+    kept = [0] * len(planned)
     for _ in range(_TRIES):
         least = max((each.areas.least for each in planned), default=0)
         most = max(PACKED_ROW - max(LEAST_WORKING_ROWS, least), 0)
@@ -62,7 +66,10 @@ def planned_together(graphs: Sequence[IntegerGraph]) -> list[Planned]:
         kept = _allotted(wanted, most)
         areas = (Areas(sum(kept), (behind - rows, behind)) for rows, behind in _ends(kept))
         try:
-            planned = [plan(graph, each) for graph, each in zip(graphs, areas, strict=True)]
+            planned = [
+                plan(each.graph, area, each.placement)
+                for each, area in zip(planned, areas, strict=True)
+            ]
         except StaysHere:
             # An operator needs the room: fewer parameters stay.
             break
@@ -96,29 +103,26 @@ class Planned:
     ``resident`` are bytes of parameters that stay where they are used, by operator.
     """
 
+    graph: IntegerGraph
     areas: Areas
     placement: Placement
     phases: list[Phase]
     resident: Mapping[int, int]
 
 
-@lru_cache(maxsize=8)
-def planned_alone(graph: IntegerGraph) -> Planned:
-    """Place a graph that has all of wide memory for parameters that come and go.
+def plan(graph: IntegerGraph, areas: Areas, before: Placement | None = None) -> Planned:
+    """Place a graph and find its phases.
 
-    Remembered, since what fits the chip by itself is then planned together with others.
+    Args:
+        graph: the graph.
+        areas: rows of wide memory.
+        before: its placement with other areas, which holds as long as operators need the same
+            narrow memory for themselves.
+
+    Raises:
+        StaysHere: an operator does not fit.
     """
-    return plan(graph, Areas())
-
-
-def plan(graph: IntegerGraph, areas: Areas) -> Planned:
-    """Place a graph and find its phases."""
-    needs = {each.result.index: scratch_bytes(each, areas) for each in graph.operations}
-    scratch = {index: size for index, size in needs.items() if size}
-    try:
-        placement = fitted(graph, scratch)
-    except DoesNotFitError as reason:
-        raise StaysHere(graph.operations[reason.operation].number, str(reason)) from None
+    placement = _placed(graph, areas, before)
     phases: list[Phase] = []
     ports = {port.image.index: port for port in graph.inputs}
     fed = {chain.fed for chain in placement.chains}
@@ -132,7 +136,7 @@ def plan(graph: IntegerGraph, areas: Areas) -> Planned:
         raise StaysHere(_first_reader(graph, port), str(reason)) from None
     resident: Counter[int] = Counter()
     for operation, view, after, comes in _in_order(graph, placement):
-        before = len(areas.residents)
+        residents = len(areas.residents)
         try:
             if comes is not None:
                 phases += band_phases(ports[comes], view, areas)
@@ -144,10 +148,21 @@ def plan(graph: IntegerGraph, areas: Areas) -> Planned:
                 phases += spread_phases(operation.number, index, after, areas)
         except (TooLargeError, ValueError) as reason:
             raise StaysHere(operation.number, str(reason)) from None
-        stayed = areas.residents[before:]
+        stayed = areas.residents[residents:]
         resident[operation.number] += sum(piece.rows.size for _, piece in stayed)
     phases += [output_phase(port, placement) for port in graph.outputs]
-    return Planned(areas, placement, phases, resident)
+    return Planned(graph, areas, placement, phases, resident)
+
+
+def _placed(graph: IntegerGraph, areas: Areas, before: Placement | None) -> Placement:
+    needs = {each.result.index: scratch_bytes(each, areas) for each in graph.operations}
+    scratch = {index: size for index, size in needs.items() if size}
+    if before is not None and before.scratch_sizes == scratch:
+        return before
+    try:
+        return fitted(Demand(graph, scratch))
+    except DoesNotFitError as reason:
+        raise StaysHere(graph.operations[reason.operation].number, str(reason)) from None
 
 
 def _first_reader(graph: IntegerGraph, port: Port) -> int:

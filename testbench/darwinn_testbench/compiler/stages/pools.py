@@ -14,6 +14,7 @@ from darwinn_sim.isa.codes import TileFlag
 from darwinn_testbench.compiler.assembler import Assembler, Watcher, signal, wait, walk
 from darwinn_testbench.compiler.program import ALL_TILES
 from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums, cycles_of
+from darwinn_testbench.compiler.stages.needs import is_shared_out, needs_whole
 from darwinn_testbench.compiler.stages.one_pixel import met_by_one, tell
 from darwinn_testbench.compiler.stages.operations import (
     BorderAverage,
@@ -23,7 +24,7 @@ from darwinn_testbench.compiler.stages.operations import (
 )
 from darwinn_testbench.compiler.stages.parts import emitting, emitting_all, parts_of
 from darwinn_testbench.compiler.stages.phases import Areas, Phase, Piece
-from darwinn_testbench.compiler.stages.placement import Placement, is_shared_out, needs_whole
+from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.ring import Share, gather
 from darwinn_testbench.compiler.stages.rows import (
     GROUP,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
@@ -75,25 +75,16 @@ class Spread:
         Neighbours hand elements on, so all places between an element's owner and who needs it
         have it in their windows, too.
         """
-        return _widened(self, tuple(needs))
-
-
-@lru_cache(maxsize=1 << 13)
-def _widened(spread: Spread, needs: tuple[tuple[Interval, ...], ...]) -> Spread:
-    """Remembered, since each try of a placement asks for all images again."""
-    window = list(spread.window)
-    for need in needs:
-        window = [hull(a, b) for a, b in zip(window, need, strict=True)]
-    inside = (0, spread.size)
-    for place, wanted in enumerate(tuple(window)):
-        for owner, own in enumerate(spread.own):
-            part = common(common(wanted, inside), own)
-            if not length(part):
-                continue
-            between = range(min(place, owner) + 1, max(place, owner))
-            for other in between:
-                window[other] = hull(window[other], part)
-    return replace(spread, window=tuple(window))
+        window = list(self.window)
+        for need in needs:
+            window = [hull(a, b) for a, b in zip(window, need, strict=True)]
+        for place, wanted in enumerate(tuple(window)):
+            for owner, own in enumerate(self.own):
+                between = range(min(place, owner) + 1, max(place, owner))
+                part = common(wanted, own) if between else (0, 0)
+                for other in between if length(part) else ():
+                    window[other] = hull(window[other], part)
+        return replace(self, window=tuple(window))
 
 
 def pieces_of(interval: Interval, count: int) -> list[Interval]:
@@ -183,6 +174,12 @@ class Storage:
         top = self.rows.window[row_of(tile)][0]
         left = self.columns.window[column_of(tile)][0]
         return self.base + (row - top) * self.row_pitch + (column - left) * self.image.pitch
+
+    def span(self, tile: int, rows: Interval, columns: Interval) -> Interval:
+        """First byte of some rows and columns, and the one behind them, from the image's on."""
+        first = self.address(tile, rows[0], columns[0])
+        last = self.address(tile, rows[1] - 1, columns[1] - 1)
+        return first - self.base, last + self.image.pitch - self.base
 
     def word(self, tile: int, row: int, column: int) -> int:
         """The same as a word."""
