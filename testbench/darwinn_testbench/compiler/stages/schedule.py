@@ -13,6 +13,7 @@ from itertools import accumulate
 from darwinn_formats.darwinn import Description
 from darwinn_formats.errors import Portable
 from darwinn_sim import chip
+from darwinn_sim.chips.selected import selected
 from darwinn_sim.isa.builder import PROGRAM_BUNDLES
 from darwinn_sim.isa.codes import (
     DescriptorTag,
@@ -229,14 +230,11 @@ def _in_time(
 
     As much as possible is to come in time: within ``cycles``, or within those of later phases.
     """
-    arrived = [0, *accumulate(len(piece.rows) * _ROW_CYCLES for piece in pieces)]
+    rate = selected().ring_bytes_per_cycle.value
+    arrived = [0, *accumulate(len(each.rows) * chip.ROW_BYTES / rate for each in pieces)]
     in_time = [min(each, cycles) + min(arrived[-1] - each, later) for each in arrived]
     count = max(range(len(arrived)), key=lambda k: (in_time[k], k))
     return (pieces, None) if count == len(pieces) else (pieces[:count], pieces[count:])
-
-
-_ROW_CYCLES = chip.ROW_BYTES // 16
-"""Cycles in which a row travels on the ring."""
 
 
 def _first_behind_edges(phases: Sequence[Phase], number: int) -> int:
