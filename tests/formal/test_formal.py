@@ -147,9 +147,14 @@ def test_a_part_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no nothing" in capsys.readouterr().err
 
 
-def test_a_proof_of_the_night_is_not_passed_over_in_silence(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_words_choose_proofs_of_the_night_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """By a part of their names, as they do others; without a word they are left out."""
     require_yosys()
-    assert main(["writer"]) == 2
-    assert "--nightly" in capsys.readouterr().err
+    words = ("writ", "stream-4")
+    chosen = [each for each in PROOFS if any(word in each.name for word in words)]
+    assert any(each.nightly for each in chosen)
+    assert main([*words, "--seconds", "0"]) == 0
+    assert capsys.readouterr().out.endswith(f"; no time for {len(chosen)}\n")
+    assert main(["--seconds", "0"]) == 0
+    quick = sum(not each.nightly for each in PROOFS)
+    assert capsys.readouterr().out.endswith(f"; no time for {quick}\n")

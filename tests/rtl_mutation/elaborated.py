@@ -15,6 +15,13 @@ TOPS = ("chip_player", "harness")
 """They hold every module that is not a bench itself."""
 
 
+_HOLD = (
+    *(ast.InstanceSymbol, ast.InstanceBodySymbol, ast.InstanceArraySymbol),
+    *(ast.GenerateBlockSymbol, ast.GenerateBlockArraySymbol),
+)
+"""What may have instances below it."""
+
+
 class CannotElaborate(Exception):
     """The sources do not elaborate; the text says why."""
 
@@ -44,6 +51,21 @@ class Elaborated:
         with locked(place):
             generated = [path for path in design_sources(design, place) if path.parent == place]
         return cls([*generated, *sorted(folder.rglob("*.sv"))], TOPS)
+
+    def held(self) -> dict[str, frozenset[Path]]:
+        """Of each top, the files of the modules in its hierarchy."""
+        found: dict[str, frozenset[Path]] = {}
+        for top in self._compilation.getRoot().topInstances:
+            files: set[Path] = set()
+
+            def visited(node: Any, files: set[Path] = files) -> ast.VisitAction:
+                if isinstance(node, ast.InstanceSymbol) and node.isModule:
+                    files.add(self.path(node.definition))
+                return ast.VisitAction.Advance if isinstance(node, _HOLD) else ast.VisitAction.Skip
+
+            top.visit(visited)
+            found[top.name] = frozenset(files)
+        return found
 
     def errors(self) -> list[str]:
         """What slang refuses of it."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 
+from darwinn_rtl.source_files import source_files
 from darwinn_rtl.yosys import DesignRefused
 
 from tests.formal.clock_enable import ask_registers
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
-from tests.formal.yosys import Answer, Question, ask
+from tests.formal.yosys import WRAPPERS, Answer, Question, ask, sources
 from tests.mutation.mutants import Mutant
+from tests.rtl_mutation.elaborated import Elaborated
 from tests.rtl_mutation.mutants import STATEMENT
 
 PROVED_BY = "tests/formal/test_formal.py::test_proof_holds["
@@ -30,10 +32,31 @@ def proof_named(test: str) -> Proof:
     return next(proof for proof in PROOFS if proof.name == name)
 
 
+@cache
+def _held() -> dict[str, frozenset[Path]]:
+    """Of each wrapper, the files of the modules that it holds, as they are elaborated."""
+    wrappers = sorted({proof.wrapper for proof in PROOFS})
+    with tempfile.TemporaryDirectory() as folder:
+        work, own = Path(folder).resolve(), sorted(WRAPPERS.glob("*.sv"))
+        every = dict.fromkeys(path for each in wrappers for path in sources(each, work, {}))
+        rest = [path for path in (*source_files(), *own) if path not in every]
+        # Of two modules of a name the last one counts: what stands in for one is a wrapper's.
+        return Elaborated([*rest, *every], wrappers).held()
+
+
 def proofs_about(source: str) -> list[Proof]:
-    """Proofs of the gate that hold the module of a source."""
-    module = PurePath(source).stem
-    return [proof for proof in PROOFS if proof.of_the_gate and module in proof.module.split(", ")]
+    """Proofs of the gate that hold the module of a source: first those of it, then those of the
+    fewest modules."""
+    held = {
+        wrapper: files
+        for wrapper, files in _held().items()
+        if any(path.as_posix().endswith(f"/{source}") for path in files)
+    }
+    found = [proof for proof in PROOFS if proof.of_the_gate and proof.wrapper in held]
+    own = PurePath(source).stem
+    return sorted(
+        found, key=lambda proof: (own not in proof.module.split(", "), len(held[proof.wrapper]))
+    )
 
 
 def broken_by(mutant: Mutant, source: bytes) -> str:

@@ -17,7 +17,7 @@ from tests.rtl_mutation.asked import FAR, NEAR, Asked, asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
 from tests.rtl_mutation.moments import CHECK, KINDS, Moments
 from tests.rtl_mutation.mutants import STATEMENT, mutants_of
-from tests.rtl_mutation.proving import CLOCK_ENABLE, PROVED_BY, broken_by
+from tests.rtl_mutation.proving import CLOCK_ENABLE, PROVED_BY, broken_by, proofs_about
 from tests.rtl_mutation.record import Catch, Record
 from tests.rtl_mutation.runner import Ran, ToolError
 from tests.rtl_mutation.schemata import woven, write_copy
@@ -393,3 +393,18 @@ def broken(name: str, before: str, after: str) -> str:
     line = next(line for line in text.decode().splitlines() if before in line).strip()
     place = (start, start + len(before), after)
     return broken_by(Mutant(f"rtl/{name}", "", 1, "", *place, line, "", "", 0, False), text)
+
+
+def test_the_proofs_of_whatever_holds_a_module_are_asked_about_it() -> None:
+    """Those that are of it come first; what stands in for a module of its name is not it."""
+    pytest.importorskip("pyslang")
+
+    def asked(source: str) -> list[str]:
+        return list(dict.fromkeys(proof.wrapper for proof in proofs_about(source)))
+
+    assert asked("rtl/dma/read_stream.sv") == ["arbiter_proof", "engine_proof"]
+    assert asked("rtl/tile/tile_fence.sv") == ["tile_queue_proof"]
+    assert asked("rtl/tile/tile.sv") == []
+    assert asked("rtl/tile/tile_array.sv") == ["tile_array_proof"]
+    first, *others = asked("rtl/dma/descriptor_fifo.sv")
+    assert first == "fifo_proof" and "chunk_queue_proof" in others
