@@ -1266,4 +1266,31 @@ MUTATIONS = (
         test="tests/rtl/tile/test_narrow_to_wide.py"
         "::test_the_double_buffer_goes_on_while_a_fence_waits",
     ),
+    _mutation(
+        "ZeroPointOfBytesCut",
+        "of the zero point of activations of 8 bits only 8 bits count",
+        Edit(
+            "tensor_cells.sv",
+            "{24'b0, activations[8*k+:8]} - «{16'b0, instruction.activation_zero_point}»",
+            "{24'b0, instruction.activation_zero_point[7:0]}",
+        ),
+        test="tests/rtl/tile/test_tensor_unit.py::test_every_bit_of_a_zero_point_counts"
+        "[activation-0]",
+    ),
+    _mutation(
+        "LastBlockOf8Bits",
+        "an iteration is one of the last block if the low 8 bits of its number are",
+        Edit(
+            "tensor_unit.sv",
+            "if («main_index[k] != instruction.main_limit[k]») last_block",
+            "main_index[k][7:0] != instruction.main_limit[k][7:0]",
+        ),
+        test="tests/rtl/tile/test_tensor_unit.py::test_every_bit_of_a_loop_of_blocks_counts[0]",
+    ),
+    _mutation(
+        "FallsAsReadyComes",
+        "an offer may go in the cycle in which it would be taken",
+        Edit("handshake_check.sv", "waited && «!valid»)", "!valid && !ready"),
+        test="tests/rtl/dma/test_axi_check.py::test_a_handshake_is_checked_by_itself",
+    ),
 )

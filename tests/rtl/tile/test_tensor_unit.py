@@ -224,6 +224,17 @@ def test_zero_points_begin_anew_however_far_their_next_row_is() -> None:
     )
 
 
+@pytest.mark.parametrize("wide", [0, 1])
+@pytest.mark.parametrize("name", ["activation", "parameter"])
+def test_every_bit_of_a_zero_point_counts(name: str, wide: int) -> None:
+    """Also those beyond the width of the operand; sums show more than their low byte."""
+    # A sum in wide memory is as it is.
+    fields = PLAIN | {"mac_disable": 0, "partial_sum_read": 1, "partial_sum_base": 4 * 400}
+    for bit in range(16):
+        operand = {f"{name}_16bit": wide, f"{name}_zero_point": 1 << bit}
+        _check(slow.MAC, (fields | operand, NO_TABLE, {}))
+
+
 @nightly_too
 def test_maximum(nightly: bool) -> None:
     _check_random(slow.MAXIMUM, nightly)
@@ -415,6 +426,24 @@ def test_every_bit_of_a_main_loop_counts(loop: int) -> None:
         cycles.append(pair.rtl.run(1 << 15) - limit)
         assert pair.rtl.narrow[4096:4100].view("<u2").tolist() == [limit + 1, 0]
     assert len(set(cycles)) == 1, cycles
+
+
+@pytest.mark.parametrize("loop", [0, 3, 7])
+def test_every_bit_of_a_loop_of_blocks_counts(loop: int) -> None:
+    """The last block, of one lane, is that of the last iteration and of no other."""
+    pair = TileAndModel({})
+    pair.rtl.narrow[0] = 1
+    pair.rtl.wide[:4] = 1
+    fields = PLAIN | {"block_lanes": 3, "last_block_lanes": 0, "output_scale": 1.0}
+    # A sum is that of one iteration: the next one's has another address.
+    fields |= Walk(_eight(2, rest=1), _eight(4, rest=0)).fields(slow.MAC, "partial_sum")
+    for limit in (1 << bit for bit in range(BY_NAME[slow.MAC].field("main_limit").width)):
+        limits = [limit if k == loop else 0 for k in range(8)]
+        places = line(slow.MAC, "narrow_write", limit + 1, 4096, 4)
+        pair.give(slow.MAC, fields | places | {"main_limit": limits})
+        pair.rtl.run(1 << 15)
+        words = pair.rtl.narrow[4096 : 4096 + 4 * (limit + 1)].view("<u4")
+        assert (words[:-1] == 0x01010101).all() and words[-1] == 1, limit
 
 
 @st.composite
