@@ -13,6 +13,9 @@ from darwinn_sim.timing.state import Machine, Station
 
 UNREACHED = -1
 
+_MOST = 1 << 30
+"""Elements that are skipped at once, at most."""
+
 
 @inner
 def seen(machine: Machine, counter: int, cycle: int) -> int:
@@ -78,6 +81,34 @@ def plain_elements(
 
 
 @inner
+def quiet_elements(
+    state: traversal.State,
+    parameters: traversal.Parameters,
+    watchers: sync.Watchers,
+    side: int,
+    depth: int,
+) -> int:
+    """As ``plain_elements``, and further ones: up to the last of the block of ``depth``, or of the
+    smaller one whose beginning is watched. 0 where blocks end otherwise."""
+    if parameters.alternate_loop or parameters.prologue_length:
+        return 0
+    for k in range(watchers.count):
+        if side < 0 or watchers.side[k] == side:
+            if (state.begins >> watchers.depth[k]) & 1:
+                return 0
+            depth = min(depth, watchers.depth[k])
+    if depth <= parameters.inner or state.done:
+        return 0
+    return traversal.before_end(state, parameters, depth, _MOST)
+
+
+@inner
+def counted_depth(producer: sync.Producer) -> int:
+    """Depth of the blocks whose ends a producer counts; that of the whole, if it counts none."""
+    return producer.depth if producer.increment else traversal.MAX_LOOPS
+
+
+@inner
 def rate(producer: sync.Producer, parameters: traversal.Parameters) -> int:
     """What a producer adds to its flag with each of the ``plain_elements``."""
     return sync.produce(producer, traversal.single_blocks(parameters))
@@ -90,3 +121,13 @@ def skip(
     """Take a station over some of the ``plain_elements`` of one of its traversals."""
     station.elements += elements
     traversal.skip(state, parameters, elements)
+
+
+@inner
+def leap(
+    station: Station, state: traversal.State, parameters: traversal.Parameters, elements: int
+) -> None:
+    """The same over some of the ``quiet_elements``."""
+    if elements:
+        station.elements += elements
+        traversal.advance(state, parameters, elements)

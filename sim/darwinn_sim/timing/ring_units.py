@@ -33,8 +33,17 @@ from darwinn_sim.timing.machine import (
     wake_at,
     work,
 )
-from darwinn_sim.timing.places import check_first_row, check_first_words, stays
-from darwinn_sim.timing.rates import is_watched, plain_elements, rate, seen, skip
+from darwinn_sim.timing.places import FIRST_STAYS, check_first_row, check_first_words, stays
+from darwinn_sim.timing.rates import (
+    counted_depth,
+    is_watched,
+    leap,
+    plain_elements,
+    quiet_elements,
+    rate,
+    seen,
+    skip,
+)
 from darwinn_sim.timing.state import NO_INSTRUCTION, Machine
 from darwinn_sim.timing.stations import Cause
 from darwinn_sim.timing.tile_units import end_turn
@@ -53,11 +62,16 @@ _ARRIVED = stations.CHIP_COUNTERS + stations.OUTFEED_ARRIVED
 _POPPED = stations.CHIP_COUNTERS + stations.OUTFEED_POPPED
 _DELIVERED = stations.CHIP_COUNTERS + stations.BYTES_DELIVERED
 _PUSHED = stations.CHIP_COUNTERS + stations.BYTES_PUSHED
+_LINKS = stations.RECEIVE - stations.SEND
 PUSH_BYTES = 4
 """Bytes that the scalar core pushes into the output FIFO at a time."""
 
 _ON_THE_RING = 1
 """Phase of a sender whose row has yet to arrive."""
+
+_LEAST_ROOM = 2
+"""Words on a mesh link with which it moves one in each cycle: a word is seen in the next cycle, and
+so is that it was taken."""
 
 
 @inner
@@ -435,13 +449,25 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
         moved = True
         effect(machine, neighbour + stations.MESH_PUSHED + link, 1)
         effect(machine, flag, amount)
-    ahead = 0
+    ahead, quiet = 0, 0
     if moved and station.waits_on < 0:
-        words = plain_elements(station.first, parameters.narrow_read, parameters.watchers, 0)
-        full_from = station.total - machine.rates[0].mesh_fifo_words
-        ahead = _cycles_ahead(machine, words, popped, full_from)
-    check_first_words(machine, index, parameters.narrow_read, ahead * per_cycle)
-    skip(station, station.first, parameters.narrow_read, ahead * per_cycle)
+        if station.stays & FIRST_STAYS:
+            quiet = quiet_elements(
+                station.first,
+                parameters.narrow_read,
+                parameters.watchers,
+                0,
+                counted_depth(parameters.read_producer),
+            )
+        words = quiet
+        if not quiet:
+            words = plain_elements(station.first, parameters.narrow_read, parameters.watchers, 0)
+        ahead = _sent_ahead(machine, index, tile, link, words, tables)
+    if quiet:
+        leap(station, station.first, parameters.narrow_read, ahead * per_cycle)
+    else:
+        check_first_words(machine, index, parameters.narrow_read, ahead * per_cycle)
+        skip(station, station.first, parameters.narrow_read, ahead * per_cycle)
     station.total += ahead * per_cycle
     end_turn(machine, index, moved, ahead)
     grow(machine, neighbour + stations.MESH_PUSHED + link, ahead, per_cycle)
@@ -475,14 +501,32 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
             station.total += 1
             effect(machine, counters + stations.MESH_POPPED + link, 1)
         effect(machine, flag, amount)
-    ahead = 0
+    ahead, quiet = 0, 0
     if moved and station.waits_on < 0:
-        words = plain_elements(station.first, parameters.narrow_write, parameters.watchers, 1)
+        if station.stays & FIRST_STAYS:
+            quiet = quiet_elements(
+                station.first,
+                parameters.narrow_write,
+                parameters.watchers,
+                1,
+                counted_depth(parameters.write_producer),
+            )
+        words = quiet
+        if not quiet:
+            words = plain_elements(station.first, parameters.narrow_write, parameters.watchers, 1)
         ahead = words // per_cycle
         if not parameters.immediate_valid:
-            ahead = _cycles_ahead(machine, words, pushed, station.total)
-    check_first_words(machine, index, parameters.narrow_write, ahead * per_cycle)
-    skip(station, station.first, parameters.narrow_write, ahead * per_cycle)
+            sender = station_of(
+                stations.FIRST_TILE_GROUP + mesh_bus.neighbour(tile, (link + _LINKS // 2) % _LINKS),
+                stations.SEND + link,
+            )
+            under_way = _under_way(machine, sender, pushed)
+            ahead = _cycles_ahead(machine, words, pushed, station.total - under_way)
+    if quiet:
+        leap(station, station.first, parameters.narrow_write, ahead * per_cycle)
+    else:
+        check_first_words(machine, index, parameters.narrow_write, ahead * per_cycle)
+        skip(station, station.first, parameters.narrow_write, ahead * per_cycle)
     end_turn(machine, index, moved, ahead)
     if not parameters.immediate_valid:
         station.total += ahead * per_cycle
@@ -505,6 +549,66 @@ def _cycles_ahead(machine: Machine, words: int, counter: int, level: int) -> int
     ):
         cycles += 1
     return cycles
+
+
+@inner
+def _under_way(machine: Machine, index: int, counter: int) -> int:
+    """What a station has added in this cycle to the counter of all that it moves: the effect is
+    seen in the next cycle."""
+    return machine.stations[index].total - seen(machine, counter, NEVER)
+
+
+@inner
+def _sent_ahead(
+    machine: Machine, index: int, tile: int, link: int, words: int, tables: Tables
+) -> int:
+    """Cycles in which the neighbour's FIFO lets all words of the cycle pass, for ``words`` words at
+    most: there is room, or the receiver is known to take what is in the way."""
+    of_neighbour = mesh_bus.neighbour(tile, link)
+    receiver = station_of(stations.FIRST_TILE_GROUP + of_neighbour, stations.RECEIVE + link)
+    popped = tile_counters(of_neighbour) + stations.MESH_POPPED + link
+    room = machine.rates[0].mesh_fifo_words
+    full_from = machine.stations[index].total - room
+    under_way = _under_way(machine, receiver, popped)
+    cycles = _cycles_ahead(machine, words, popped, full_from - under_way)
+    if machine.rates[0].mesh_words_per_cycle > 1 or room < _LEAST_ROOM or cycles == words:
+        return cycles
+    # The word to be taken before the next one can be sent, counted from the receiver's next one.
+    # It takes one in each cycle, as long as they come: a word needs two from sender to receiver.
+    behind = full_from + cycles - machine.stations[receiver].total
+    taken = _will_take(machine, receiver, of_neighbour, link, tables)
+    if behind < 0 or behind >= taken:
+        return cycles
+    now = machine.clock[0].now
+    first = now if machine.stations[receiver].waits_on >= 0 else machine.turns.wake[receiver]
+    if first + behind > now + cycles:
+        return cycles
+    return min(words, cycles + taken - behind)
+
+
+@inner
+def _will_take(machine: Machine, index: int, tile: int, link: int, tables: Tables) -> int:
+    """Words that the receiving side of a mesh unit takes from its next turn on, one in each cycle,
+    whatever happens: nothing but the words is waited for."""
+    station = machine.stations[index]
+    if station.instruction < 0 or station.done or station.first.done:
+        return 0
+    parameters = tables.mesh[station.row]
+    if parameters.immediate_valid:
+        return 0
+    if station.waits_on >= 0:
+        if station.waits_on != tile_counters(tile) + stations.MESH_PUSHED + link:
+            return 0
+    elif machine.turns.wake[index] == NEVER:
+        return 0
+    if is_watched(station.first.begins, parameters.watchers, 1):
+        return 0
+    quiet = quiet_elements(
+        station.first, parameters.narrow_write, parameters.watchers, 1, traversal.MAX_LOOPS
+    )
+    if not quiet:
+        quiet = plain_elements(station.first, parameters.narrow_write, parameters.watchers, 1)
+    return 1 + quiet
 
 
 @inner
