@@ -12,6 +12,7 @@ from darwinn_testbench.compilation.engines import compare_engines
 from darwinn_testbench.compiler.random_networks import RandomNetwork
 from darwinn_testbench.compiler.stages import fitting, needs, parts, planning, schedule
 from darwinn_testbench.compiler.stages.bands import Chain
+from darwinn_testbench.compiler.stages.demand import Demand
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Verdict
 
@@ -48,6 +49,51 @@ def test_sums_and_prelus_run_band_by_band() -> None:
     assert result.built is not None
     assert result.built.pieces[0].placement.chains
     assert_proved(result)
+
+
+@pytest.mark.parametrize("limit", [2600, 3000])
+def test_a_chain_that_is_tried_counts_as_one_that_is_there(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a try does not count anew is what the chain does not change."""
+    monkeypatch.setattr(fitting, "_LIMITS", (limit,))
+    network = RandomNetwork(5, (1, 20, 24, 4), signed=True)
+    value = network.layer(network.values[0], 40, 1)
+    for kernel in (3, 1, 3, 1):
+        value = network.layer(value, 40, kernel)
+    network.layer(network.binary(value, BuiltinOperator.ADD), 4, 1)
+    result = compiled(network, check=False)
+    assert result.built is not None
+    piece = result.built.pieces[0]
+    demand = Demand(piece.graph, piece.placement.scratch_sizes)
+    whole = demand.asked(piece.placement.chains)
+    assert whole.needed.max() < demand.asked().needed.max()
+    for chain in piece.placement.chains:
+        trial = demand.asked([each for each in whole.chains if each != chain]).trial(chain)
+        assert (trial.fixed <= whole.needed).all()
+        assert trial.needed(chain).tolist() == whole.needed.tolist()
+    assert any(each.over is not None for each in whole.chains)
+
+
+def test_a_graph_keeps_its_placement_when_parameters_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    demands: list[Demand] = []
+    place = planning.fitted
+    monkeypatch.setattr(planning, "fitted", lambda each: (demands.append(each), place(each))[1])
+    network = RandomNetwork(5, (1, 9, 9, 4), signed=True)
+    network.layer(network.layer(network.values[0], 96, 3), 64, 3)
+    result = compiled(network, check=False)
+    assert result.report.figures["cached_bytes"] > 0
+    assert len(demands) == 1
+
+
+def test_an_input_without_a_place_keeps_what_reads_it_on_the_cpu() -> None:
+    """The first operator on the chip was blamed, and then the next one."""
+    network = RandomNetwork(5, (1, 4, 4, 3), signed=True)
+    large = network.add_input((1, 640, 640, 16))
+    network.layer(network.values[0], 8, 1)
+    network.pool(large, BuiltinOperator.MAX_POOL_2D)
+    rows = compiled(network, check=False).report.rows
+    assert [row.place for row in rows] == [Place.CHIP, Place.CPU]
 
 
 def chains_of(result: Compiled) -> list[Chain]:

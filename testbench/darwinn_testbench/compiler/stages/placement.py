@@ -85,11 +85,11 @@ def place(asked: Asked) -> Placement:
 def _to_blame(graph: IntegerGraph, found: NoPlaceError) -> int:
     """The operation that cannot be computed without a place that was not found.
 
-    Of a copy of all pixels that is what reads them, not what makes the image.
+    Of an input, and of a copy of all pixels, that is what reads them, not what makes the image.
     """
     kind, index = found.key
     if kind == "copy":
         for step, operation in enumerate(graph.operations):
             if index in {each.index for each in whole_sources(operation) if not each.is_vector}:
                 return step
-    return max(found.birth - 1, 0)
+    return found.birth - 1 if found.birth else next(iter(graph.readers[index]), 0)
