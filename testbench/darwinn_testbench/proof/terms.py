@@ -8,7 +8,7 @@ called (``Terms`` in ``darwinn_reference.tflite.rules``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -241,6 +241,8 @@ class _Sums:
     totals: list[list[AnyArray]] = field(default_factory=list)
     stages: list[StageTerms] | None = None
     fixed: AnyArray = field(default_factory=lambda: np.zeros(1, np.int64))
+    weights: AnyArray | None = None
+    """Of each sum with known numbers the weights of all others together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,7 +335,9 @@ class _Stage:
         if constant.any():
             found[constant] = self.values(flat_low[constant], scales[constant])
         fixed = np.ascontiguousarray(np.broadcast_to(sums.fixed, shape)).reshape(-1)
-        self._keep(found, totals, scales, fixed)
+        weights = np.zeros(1, np.int64) if sums.weights is None else sums.weights
+        every = np.ascontiguousarray(np.broadcast_to(weights, shape)).reshape(-1)
+        self._keep(found, totals, scales, fixed, every)
         return found.reshape(shape)
 
     def values(self, totals: NDArray[np.int64], factor: NDArray[np.float32]) -> AnyArray:
@@ -363,14 +367,16 @@ class _Stage:
         totals: Elements,
         scales: NDArray[np.float32],
         fixed: NDArray[np.int64],
+        weights: NDArray[np.int64],
     ) -> None:
         """If a sum has only one byte and this byte comes out unchanged, the result is that byte.
 
-        Its weight is then the reciprocal of the factor, and the byte is one of the operands'.
+        The byte is one of the operands'. Its weight is known, or else (0) it is the reciprocal of
+        the factor: a weight of 8 bits has no other near it.
         """
         parts = [each for each in self.call.inputs if isinstance(each, _Part)]
         points = {Operand.zero_point.fget(each) for each in parts}  # type: ignore[attr-defined]
-        kinds, which = _distinct(fixed, scales, self.output.shape[-1:])
+        kinds, which = _distinct(fixed, scales, weights, self.output.shape[-1:])
         # Bytes are taken less their zero point, or as they are.
         for zero_point in sorted(points | {0}) if points else ():
             keeps, inverses = self._keeping(kinds, zero_point)
@@ -387,34 +393,38 @@ class _Stage:
     def _keeping(
         self, kinds: NDArray[np.int64], zero_point: int
     ) -> tuple[NDArray[np.bool_], Elements]:
-        """For which constants and factors (:func:`_distinct`) a byte comes out as it went in, and
-        the inverses of its weights."""
+        """For which constants, factors and weights (:func:`_distinct`) a byte comes out as it went
+        in, and the inverses of the weights."""
         keeps, inverses = np.zeros(len(kinds), np.bool_), np.ones(len(kinds), np.uint64)
         every = np.arange(_BYTE_SPAN + 1)
-        for k, kind in enumerate(kinds.tolist()):
-            term, factor = kind >> 32, np.array([kind & 0xFFFF_FFFF], np.uint32).view(np.float32)
-            weight = round(1 / float(factor[0])) if factor[0] > _LEAST_FACTOR else 0
+        for k, (pair, known) in enumerate(kinds.tolist()):
+            term, factor = pair >> 32, np.array([pair & 0xFFFF_FFFF], np.uint32).view(np.float32)
+            weight = known or (round(1 / float(factor[0])) if factor[0] > _LEAST_FACTOR else 0)
             if not weight or abs(float(factor[0]) * weight - 1) > _MAY_KEEP:
                 continue
-            known = self.values(weight * (every - zero_point) + term, factor)
-            keeps[k] = np.array_equal(known, every)
+            results = self.values(weight * (every - zero_point) + term, factor)
+            keeps[k] = np.array_equal(results, every)
             inverses[k] = kernels.inverse(weight)
         return keeps, inverses
 
 
 def _distinct(
-    fixed: NDArray[np.int64], scales: NDArray[np.float32], channels: tuple[int, ...]
+    fixed: NDArray[np.int64],
+    scales: NDArray[np.float32],
+    weights: NDArray[np.int64],
+    channels: tuple[int, ...],
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """The different pairs of a constant and a factor, in one number each, and of each element the
-    place of its own: most often they are those of channels."""
-    pairs = fixed << 32 | scales.view(np.uint32).astype(np.int64)
+    """The different pairs of a constant and a factor, in one number each, with a weight, and of
+    each element the place of its own: most often they are those of channels."""
+    pairs = np.stack([fixed << 32 | scales.view(np.uint32).astype(np.int64), weights], 1)
     depth = channels[0] if channels else 1
     of_channels = pairs[:depth]
-    rows = pairs.reshape(-1, depth) if depth and not pairs.size % depth else None
+    rows = pairs.reshape(-1, depth, 2) if depth and not len(pairs) % depth else None
     if rows is not None and len(rows) > 1 and bool((rows == of_channels).all()):
-        kinds, which = np.unique(of_channels, return_inverse=True)
-        return kinds, np.tile(which, len(rows))
-    return np.unique(pairs, return_inverse=True)
+        kinds, which = np.unique(of_channels, axis=0, return_inverse=True)
+        return kinds, np.tile(which.reshape(-1), len(rows))
+    kinds, which = np.unique(pairs, axis=0, return_inverse=True)
+    return kinds, which.reshape(-1)
 
 
 def _two(bits: tuple[int, ...], totals: list[AnyArray]) -> tuple[AnyArray, AnyArray]:
@@ -473,7 +483,10 @@ def _added_up(
         for each, moves in zip(operands, moving, strict=True)
     ]
     sums = _Sums(bits, stages=subject.stages)
+    known = _known_totals(subject, bits, moving)
     for part in range(len(bits)):
+        if known is not None and part == len(bits) - 1:
+            sums.fixed, sums.weights = known
         inputs = tuple(
             _Part(each.tensor, parts[part], as_numbers(each), part == 0)
             if each is not None and parts
@@ -485,6 +498,40 @@ def _added_up(
         )
         found = subject.rule.function(call)
     return found
+
+
+def _known_totals(
+    subject: _Subject, bits: tuple[int, ...], moving: Sequence[bool]
+) -> tuple[AnyArray, AnyArray] | None:
+    """What is known of each sum, and the weights of all else, where some of the numbers that it
+    adds up are bytes."""
+    operands = subject.operands()
+    moved = [each for each, moves in zip(operands, moving, strict=True) if moves and each]
+    if not any((as_numbers(each) < CONSTANTS).any() for each in moved):
+        return None
+    totals = []
+    for step in (0, 1):
+        sums = _Sums(bits)
+        inputs = tuple(
+            _with_others(each, step) if moves and each is not None else each
+            for each, moves in zip(operands, moving, strict=True)
+        )
+        call = _SumsCall(
+            *(subject.operator, inputs, subject.outputs, subject.choices), part=0, sums=sums
+        )
+        subject.rule.function(call)
+        if len(sums.totals) != 1:
+            return None
+        totals.append(sums.totals[0][0])
+    return totals[0], totals[1] - totals[0]
+
+
+def _with_others(operand: Operand, step: int) -> _Part:
+    """The known bytes of an operand; all other numbers are ``step`` above its zero point."""
+    numbers = as_numbers(operand)
+    others = np.uint64(operand.zero_point + step)
+    values = np.where(numbers < CONSTANTS, numbers, others).astype(np.int64)
+    return _Part(operand.tensor, values, numbers, first=True)
 
 
 # --- others --------------------------------------------------------------------------------------

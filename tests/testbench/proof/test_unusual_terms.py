@@ -8,13 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 import slow_forms as slow
+from darwinn_formats.files import Content
+from darwinn_formats.tflite import BuiltinOperator
+from darwinn_formats.tflite import options as o
 from darwinn_reference.tflite.graph import Network, NetworkTensor
 from darwinn_sim.kernel.field import random_elements
 from darwinn_sim.kernel.numbering import Made
 from darwinn_sim.numbering import kernels
+from darwinn_testbench.compilation.compile import CompileOptions, compile_model
+from darwinn_testbench.compiler.random_networks import RandomNetwork
 from darwinn_testbench.proof.difference import Results
 from darwinn_testbench.proof.terms import Elements, NoTerms, StageTerms
 from darwinn_testbench.proof.unsigned import unsigned
+from darwinn_testbench.report import Verdict
 from one_operator import single, tensor
 from operator_numbers import assert_same_classes, numbers_of
 
@@ -207,3 +213,22 @@ def test_a_constant_of_as_many_elements_as_channels_is_moved(axis: int) -> None:
     keys = list(slow.concatenation(slow.Operands(network, numbers)))
     assert keys[2:] == [("constant", 7), ("constant", 9)]
     assert_same_classes(numbers_of(network, numbers), keys)
+
+
+@pytest.mark.parametrize("steps", [13, 128, 250])
+def test_a_constant_may_leave_each_byte_as_it_is(steps: int) -> None:
+    """In steps that are small beside those of the other operand: with few of them the result is
+    that operand, with more it is another function of it. Weights of 16 bits have neighbours whose
+    reciprocal is nearer to the factor, so that it does not say which weight it is."""
+    network = RandomNetwork(1, (1, 1, 3, 8), signed=True)
+    source = network._value((1, 1, 3, 8), 6.457, 127)
+    network._inputs, network.values = [source], [source]
+    values = np.full((1, 1, 3, 8), steps - 128, np.int8)
+    values[0, 0, 1] += 1
+    constant = network._constant(values, (0.01,), -128)
+    result = network._value(source.shape, 6.467, 127)
+    inputs = (constant, source.index)
+    network._operate(BuiltinOperator.ADD, inputs, result, o.AddOptions())
+    model = Content(network.finish(), "model.tflite")
+    report = compile_model(model, CompileOptions(check=True)).report
+    assert report.verdict is Verdict.PROVED, report.headline
