@@ -47,8 +47,10 @@ TILE_UNITS_IDLE = (1 << chip.TILE_UNITS) - 1
 
 MOST = 3
 """Senders of a group: each queue has room for what they need, whoever comes last."""
-QUEUES = ("dma", "pop", "infeed", "outfeed", "tile")
+QUEUES = ("dma", "pop", "infeed", "outfeed", "tile", "from")
 """How the names of the queues begin that take instructions in their order."""
+
+SENDERS = ("infeed", "from")
 
 Row = tuple[int, ...]
 
@@ -73,7 +75,10 @@ class Knobs:
         tile_fences: most at the end of a group.
         fences: share of groups that end with a fence of the core.
         gaps: most cycles between instructions.
-        first, last: the queues of a group that are given before or behind all others.
+        settled: share of groups before which the chip comes to rest: their instructions find
+            room, and are given in any order. Others have their senders last, because a row that
+            comes before its receiver's instruction takes the place of an earlier one.
+        first, last: the queues of such a group that are given before or behind all others.
         reset: the program is broken off.
     """
 
@@ -92,6 +97,7 @@ class Knobs:
     tile_fences: int = 2
     fences: float = 0.5
     gaps: int = 0
+    settled: float = 0.6
     first: str = ""
     last: str = ""
     reset: bool = False
@@ -112,6 +118,7 @@ ANY: Mapping[str, tuple[Any, ...]] = {
     "tile_fences": (0, 2, 8),
     "fences": (0.0, 0.5, 1.0),
     "gaps": (0, 0, 10, 100),
+    "settled": (0.2, 0.6, 1.0),
     "first": ("", *QUEUES),
     "last": ("", *QUEUES),
 }
@@ -136,10 +143,21 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "pop_lacks_bytes": _POPS | {"pieces": 3},
     "infeed_waits": _POPS,
     "row_waits_for_ring": {"tiles": 0.7, "rows": 6},
-    "pop_queue_full": _POPS | _SHORT | {"parts": MOST, "first": "pop", "last": "dma"},
-    "infeed_queue_full": _SHORT | {"inputs": 0.5, "tiles": 0.0, "parts": MOST, "first": "infeed"},
-    "outfeed_queue_full": _SHORT | {"to_tiles": 0.0, "parts": MOST, "first": "outfeed"},
-    "tiles_lack": {"tile_fences": 8, "to_tiles": 1.0, "groups": 4, "last": "tile", "gaps": 0},
+    "pop_queue_full": _POPS
+    | _SHORT
+    | {"parts": MOST, "first": "pop", "last": "dma", "settled": 1.0},
+    "infeed_queue_full": _SHORT
+    | {"inputs": 0.5, "tiles": 0.0, "parts": MOST, "first": "infeed", "settled": 1.0},
+    "outfeed_queue_full": _SHORT
+    | {"to_tiles": 0.0, "parts": MOST, "first": "outfeed", "settled": 1.0},
+    "tiles_lack": {
+        "tile_fences": 8,
+        "to_tiles": 1.0,
+        "groups": 4,
+        "last": "tile",
+        "gaps": 0,
+        "settled": 1.0,
+    },
     "fence_at_head": {"fences": 1.0, "groups": 4, "rows": 1},
     "reset": {"reset": True, "groups": 2, "gaps": 0, "parts": 2, "rows": 6},
     "last_unit_popped": _POPS | _SHORT,
@@ -313,9 +331,12 @@ class CoreProgram:
         rtl.map(0, self.host.ctypes.data, self.host.size)
         before = self.host.copy()
         for number in range(self.knobs.groups):
+            settled = self.random.random() < self.knobs.settled
+            if settled:
+                rtl.settle()
             self.group()
             broken = self.knobs.reset and number == self.knobs.groups - 1
-            if self.carry_out(random.randint(0, 12) if broken else None):
+            if self.carry_out(settled, random.randint(0, 12) if broken else None):
                 rtl.run(random.randint(0, 120))
                 rtl.reset()
                 return
@@ -333,14 +354,14 @@ class CoreProgram:
     def queued(self, queue: str, step: Callable[[], None]) -> None:
         self.steps.setdefault(queue, []).append(step)
 
-    def carry_out(self, most: int | None = None) -> bool:
+    def carry_out(self, settled: bool, most: int | None) -> bool:
         """Give what is planned, of any queue first; whether it was broken off."""
         done = 0
         while self.steps:
             if done == most:
                 self.steps.clear()
                 return True
-            queue = self.random.choice(self.next_queues())
+            queue = self.random.choice(self.next_queues(settled))
             self.steps[queue].pop(0)()
             done += 1
             if not self.steps[queue]:
@@ -349,10 +370,11 @@ class CoreProgram:
                 self.rtl.run(self.random.randint(0, self.knobs.gaps))
         return most is not None
 
-    def next_queues(self) -> list[str]:
+    def next_queues(self, settled: bool) -> list[str]:
         """Those of which one is given next."""
         queues, knobs = sorted(self.steps), self.knobs
-        for kind, comes in ((knobs.first, True), (knobs.last, False)):
+        orders = [(knobs.first, True), (knobs.last, False)] if settled else [(SENDERS, False)]
+        for kind, comes in orders:
             chosen = [queue for queue in queues if queue.startswith(kind) == comes]
             queues = chosen if kind and chosen else queues
         return queues
@@ -481,7 +503,7 @@ class CoreProgram:
         """Rows that a tile holds."""
         base = self.random.randrange(HELD - count + 1)
         fields = line("RingProducer", "wide_read", count, base) | ends
-        self.give(f"tile {tile}", "RingProducer", fields, 1 << tile)
+        self.give(f"from {tile}", "RingProducer", fields, 1 << tile)
         rows = held_rows(self.rtl, tile)[base : base + count, : self.knobs.words]
         return [tuple(row.tolist()) for row in rows]
 
