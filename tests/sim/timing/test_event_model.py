@@ -6,6 +6,7 @@ import os
 import tracemalloc
 from collections.abc import Sequence
 from functools import cache
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -227,6 +228,35 @@ def test_random_mesh_instructions_take_the_cycles_of_the_slow_model(
 ) -> None:
     name, fields, tiles, flags = case
     compare_operations([*preset(flags, tiles), (name, {**fields, "tiles": tiles})], chip)
+
+
+@pytest.mark.parametrize("room", [2, 3, 6, 7, 8])
+def test_a_sender_is_never_ahead_of_what_is_taken(room: int) -> None:
+    """The receiver begins later, while its unit stores constants, or waits between words."""
+    name, off = "MeshEast", Walk((1, 1, 1, 1), (0, 0, 0, 0))
+    read, write = Walk((6, 8, 1, 1), (1, 6, 0, 0)), Walk((4, 4, 3, 1), (1, 4, 16, 0))
+    sender = read.fields(name, "narrow_read") | off.fields(name, "narrow_write")
+    receiver = off.fields(name, "narrow_read") | write.fields(name, "narrow_write")
+    counting: dict[str, Any] = {
+        "narrow_write_limit": [99, *[0] * 5],
+        "wide_read_limit": [1, 0, 0, 0],
+        "row_loop": 5,
+        "producer_increment": 1,
+    }
+    for later in range(1, 12):
+        constants = Walk((later, 1, 1, 1), (1, 0, 0, 0)).fields(name, "narrow_write")
+        storing = off.fields(name, "narrow_read") | constants | {"immediate_valid": 1}
+        watched = watch(6, 11, 10 + later) | {"watcher_depth": [2, *[0] * 5]}
+        watched["watcher_side"] = [1, *[0] * 5]
+        for waiting, start in product(({}, watched), (0, 4, 9)):
+            operations: list[tuple[str, dict[str, Any]]] = [
+                ("WideToNarrow", {"tiles": 2, **counting}),
+                (name, {"tiles": 2, **storing}),
+                (name, {"tiles": 1, **sender}),
+                (name, {"tiles": 2, **receiver, **waiting}),
+            ]
+            chip = chip_of(mesh_fifo_words=room, instruction_start=start)
+            assert compare_operations(operations, chip)
 
 
 @constrained_random(25)
