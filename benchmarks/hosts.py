@@ -45,7 +45,7 @@ NINE_OF_TEN = 1.645
 @dataclass(frozen=True)
 class Point:
     """A published latency in ms, and what was predicted: by the fit to its host, without the point
-    itself, and without its machine, each with the ends of its interval."""
+    itself, with half the width of the interval as a share, and without its machine."""
 
     model: str
     source: str
@@ -109,7 +109,10 @@ class Bench:
             self._chips[chip].clock.value,
             source="benchmarks/hosts.py",
         )
-        spans = self._spans(models, fit.link, chip)
+        spans = np.full(len(rows), math.nan)
+        if len(rows) > 2:
+            measured = np.array([milliseconds for _, _, milliseconds in rows]) / 1e3
+            spans = fit.found.left_out_spans(measured)
         points = tuple(
             Point(
                 model,
@@ -117,11 +120,13 @@ class Bench:
                 milliseconds,
                 1e3 * seconds,
                 error,
-                (span[1] - span[0]) / (span[0] + span[1]),
-                _is_within(span, seconds, seconds / (1 + error) if error == error else 0.0),
+                width,
+                abs(math.log1p(error)) <= width,
             )
-            for (model, source, milliseconds), (seconds, span), error in zip(
-                rows, spans, map(float, fit.left_out), strict=True
+            for (model, source, milliseconds), seconds, error, width in zip(
+                rows,
+                *(column.tolist() for column in (fit.predicted, fit.left_out, spans)),
+                strict=True,
             )
         )
         machine = self.points.hosts[name].machine.partition(",")[0] or name
@@ -163,11 +168,6 @@ class Bench:
         values = values_of(link, clock)
         found = [shares_of(row, values) for row in Runs(models, clock, link).parts(values)]
         return [(each.chip + each.host, timing.interval_of(each, link)) for each in found]
-
-
-def _is_within(span: tuple[float, float], seconds: float, measured: float) -> bool:
-    """Whether a time that was off by as much without its point lies within the interval."""
-    return span[0] <= measured <= span[1] if measured else True
 
 
 def _median(base: HostLink, links: Sequence[HostLink]) -> HostLink:
@@ -224,7 +224,8 @@ def document(points: Points, hosts: Sequence[Host]) -> str:
         "",
         f"Hosts with three points or more, each point left out: mean and worst error "
         f"{_percent([point.left_out for point in judged])}; "
-        f"{_share([point.within for point in judged])} lie within their interval, which is "
+        f"{_share([point.within for point in judged])} lie within the interval that the other "
+        "points give, which is "
         f"{statistics.median([point.width for point in judged or every]):.0%} wide on either side "
         f"in the median. With other machines alone: "
         f"{_percent([point.without_machine for point in alone])}; "

@@ -3,7 +3,8 @@
 The event model says what each model's time is made of, close to given parameters: three runs tell
 how it changes with each rate, and as it only depends on ratios of the rates and the clock, how it
 changes with the clock. A fit gives better parameters, at which the model is asked again. That is
-done for each clock that the vendor's runtime sets, and for a free one where neither fits.
+done for each clock that the vendor's runtime sets, and for a free one where neither fits: the one
+that predicts each model best from the others is taken.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from darwinn_sim.machine.lowering import lower_executable
 from darwinn_sim.timing.description import ChipDescription, Confidence, HostLink, Quantity
 
 from darwinn_testbench.accuracy import fitting
-from darwinn_testbench.accuracy.fitting import Fit, Vector
+from darwinn_testbench.accuracy.fitting import Fit, Spread, Vector
 
 PARAMETERS = (
     "fixed_seconds",
@@ -49,15 +50,14 @@ _SETTLED = 0.01
 _FARTHEST = math.log(2.5)
 """How far a step may go from where the model was asked."""
 _FEW = 2
-_NINE_OF_TEN = 0.9
 _SURE = math.log(1.5)
 _CLOCK_DOUBT = 0.7
 _ENOUGH = 3
 """Degrees of freedom from which on a scatter says something."""
 _POOR = 0.06
 """A scatter from which on a clock between those of the runtime is tried: a hot chip slows down."""
-_BETTER = 0.8
-"""How much smaller the scatter must become for that."""
+_MOST = math.log(1e12)
+"""Of the ends of intervals: more than any parameter may be."""
 _UNRELATED = 0.01
 """A correlation between that and 0 moves no interval by as much as a hundredth."""
 _SAME = 2.7
@@ -75,6 +75,7 @@ class Calibration:
             there are too few.
         clocks: the scatter of a time with each of the clocks that were tried, by their Hz.
         told: whether the times tell the clock.
+        found: what the fit says of the models, for further questions.
     """
 
     link: HostLink
@@ -82,6 +83,7 @@ class Calibration:
     left_out: Vector
     clocks: dict[float, float]
     told: bool
+    found: Settled
 
 
 @dataclass(frozen=True)
@@ -134,18 +136,21 @@ def calibrate(
     found = tried[int(np.argmin(misfits)) if told else CLOCKS.index(_nearest(clock))]
     if enough and found.fit.scatter > _POOR:
         free = _settle(runs, measured, base, found.clock, held=False)
-        if free.fit.scatter < _BETTER * found.fit.scatter:
+        if free.slower_than(max(CLOCKS)) and free.mean_left_out(measured) < found.mean_left_out(
+            measured
+        ):
             found, told = free, True
-    out = np.full(len(measured), math.nan)
-    scatter = found.fit.scatter_span
+    out, spread = np.full(len(measured), math.nan), found.fit.spread
     if len(measured) > _FEW:
-        out = fitting.left_out(found.parts, measured, found.known, found.doubts)
-        scatter = max(scatter, float(np.quantile(np.abs(out), _NINE_OF_TEN)))
-    link = _described(found, base, scatter, source)
+        out = found.left_out(measured)
+        spread = fitting.spread(found.parts, found.fit, out)
+    link = _described(found, base, spread, source)
     if not told:
         link = replace(link, clock=replace(link.clock, least=min(CLOCKS), most=max(CLOCKS)))
     scatters = {each.clock: each.fit.scatter for each in tried}
-    return Calibration(link, fitting.times(found.parts, found.fit.values), out, scatters, told)
+    return Calibration(
+        link, fitting.times(found.parts, found.fit.values), out, scatters, told, found
+    )
 
 
 def _nearest(clock: float) -> float:
@@ -154,7 +159,7 @@ def _nearest(clock: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Settled:
+class Settled:
     """Parameters at which the model says what the fit said; ``parts`` is what it says there."""
 
     clock: float
@@ -169,10 +174,26 @@ class _Settled:
             self.parts, measured, self.known, self.doubts, self.fit.values, scatter
         )
 
+    def left_out(self, measured: Vector) -> Vector:
+        """The error of each model, as a share, by a fit to the others."""
+        return fitting.left_out(self.parts, measured, self.known, self.doubts)
+
+    def left_out_spans(self, measured: Vector) -> Vector:
+        """Half the width of each model's interval, as a share, by a fit to the others."""
+        return fitting.left_out_spans(self.parts, measured, self.known, self.doubts)
+
+    def mean_left_out(self, measured: Vector) -> float:
+        """The mean of these errors."""
+        return float(np.abs(self.left_out(measured)).mean())
+
+    def slower_than(self, clock: float) -> bool:
+        """Whether the clock that was found is below ``clock``."""
+        return float(self.fit.values[_CLOCK]) > -math.log(clock)
+
 
 def _settle(
     runs: Runs, measured: Vector, base: HostLink, clock: float, *, held: bool = True
-) -> _Settled:
+) -> Settled:
     """Fit and ask the model again, until it says the same; the clock is held or fitted."""
     known, doubts = _before(base)
     known[_CLOCK], doubts[_CLOCK] = -math.log(clock), 0.0 if held else _CLOCK_DOUBT
@@ -184,7 +205,7 @@ def _settle(
         values = values + step
         if np.abs(step[_IS_RATE]).max() < _SETTLED:
             break
-    return _Settled(clock, parts, known, doubts, fit)
+    return Settled(clock, parts, known, doubts, fit)
 
 
 def values_of(link: HostLink, clock: float) -> Vector:
@@ -266,22 +287,25 @@ def _assumed(value: float) -> Quantity:
     return Quantity(value, "tried", Confidence.LOW)
 
 
-def _described(found: _Settled, base: HostLink, scatter: float, source: str) -> HostLink:
+def _described(found: Settled, base: HostLink, spread: Spread, source: str) -> HostLink:
     """The host's description with what was fitted, each parameter with its interval."""
-    fit = found.fit
     fitted: dict[str, Any] = {}
     for place, name in enumerate(PARAMETERS):
         sign = -1 if _IS_RATE[place] else 1
-        middle, around = sign * fit.values[place], fitting.NINE_OF_TEN * fit.deviations[place]
-        ends = (math.exp(middle - around), math.exp(middle), math.exp(middle + around))
+        middle = sign * found.fit.values[place]
+        around = fitting.NINE_OF_TEN * spread.deviations[place]
         rule = HostLink.parameters()[name]
-        least, value, most = (_rounded(each, rule.whole) for each in ends)
+        value = _rounded(math.exp(middle), rule.whole)
+        least, most = (
+            min(max(_rounded(math.exp(min(end, _MOST)), rule.whole), rule.least), rule.most)
+            for end in (middle - around, middle + around)
+        )
         sure = Confidence.MEDIUM if around < _SURE else Confidence.LOW
         fitted[name] = Quantity(value, source, sure, least, most)
-    errors = Quantity(_rounded(scatter, False), source, Confidence.MEDIUM)
+    errors = Quantity(_rounded(spread.scatter, False), source, Confidence.MEDIUM)
     correlations = tuple(
         (PARAMETERS[one], PARAMETERS[other], round(float(value), 4))
-        for (one, other), value in np.ndenumerate(fit.correlations)
+        for (one, other), value in np.ndenumerate(spread.correlations)
         if one < other and abs(value) > _UNRELATED
     )
     return replace(base, **fitted, scatter=errors, correlations=correlations)

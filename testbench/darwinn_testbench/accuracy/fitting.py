@@ -4,7 +4,9 @@ Close to given parameters the time of a model is a sum: its cycles at the clock,
 wait for the link in either direction, the host's copies of outputs, and the fixed cost. All
 parameters are positive and known to a factor, so their logarithms are fitted, and so are those of
 the times: an error of a tenth weighs the same for every model. What was known before holds where
-the times say nothing. Few far points do not draw the fit: from ``_FAR`` on they count less.
+the times say nothing. A far time does not draw the fit: from ``_FAR`` deviations on it counts less.
+What was known of another host may not hold at all: the farther the times are from it, the less it
+counts.
 """
 
 from __future__ import annotations
@@ -28,10 +30,27 @@ FEWEST_ERROR = 0.01
 UNKNOWN_ERROR = 0.05
 """Standard deviation of an error where there are too few times to tell it."""
 
-_FAR = 2.5
+_FAR = 1.0
+_OF_NORMAL = 0.565
+"""What weighted squares of normal errors come to, of the squares without weights."""
 _STEPS = 60
+_ROUNDS = 200
+_LEAST_VARIANCE = 1e-8
 
 Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far a network is from a host's parameters.
+
+    ``deviations`` are the standard deviations of their logarithms, ``correlations`` how these go
+    together; nine times out of ten a time is within the share ``scatter`` if they are right.
+    """
+
+    deviations: Vector
+    correlations: Vector
+    scatter: float
 
 
 @dataclass(frozen=True)
@@ -50,9 +69,9 @@ class Fit:
     freedom: float
 
     @property
-    def scatter_span(self) -> float:
-        """How far a time is from its prediction nine times out of ten, as a share."""
-        return self.scatter * student(self.freedom)
+    def spread(self) -> Spread:
+        """What is known of the next network where there are too few to leave one out."""
+        return Spread(self.deviations, self.correlations, self.scatter * student(self.freedom))
 
 
 def student(freedom: float) -> float:
@@ -82,11 +101,12 @@ def fit(parts: Vector, measured: Vector, known: Vector, doubts: Vector) -> Fit:
         weights = _weights(errors / scatter)
         information = slopes.T @ (slopes * weights[:, None]) / scatter**2
         told = information[np.ix_(free, free)]
-        before = np.diag(1 / doubts[free] ** 2)
+        before = np.diag(_precisions(values, known, doubts, free))
         freedom = len(measured) - float(np.trace(np.linalg.solve(told + before, told)))
         if freedom < 1:
             break
-        scatter = max(FEWEST_ERROR, math.sqrt(float(weights @ errors**2) / freedom))
+        squares = float(weights @ errors**2) / _OF_NORMAL
+        scatter = max(FEWEST_ERROR, math.sqrt(squares / freedom))
     covariance = np.linalg.inv(told + before)
     deviations, correlations = np.zeros_like(doubts), np.eye(len(doubts))
     deviations[free] = np.sqrt(np.diag(covariance))
@@ -97,10 +117,13 @@ def fit(parts: Vector, measured: Vector, known: Vector, doubts: Vector) -> Fit:
 def misfit(
     parts: Vector, measured: Vector, known: Vector, doubts: Vector, values: Vector, scatter: float
 ) -> float:
-    """How badly parameters fit, as a sum of squares: of times, and of what was known before."""
+    """How badly parameters fit, as a sum of squares: of times, and of what was known before.
+
+    What is far counts less: a time with its distance, what was known with the logarithm of it.
+    """
     free = doubts > 0
-    own = float((((values - known)[free] / doubts[free]) ** 2).sum())
-    return own + _cost(parts, measured, values, scatter)
+    own = float(np.log1p(((values - known)[free] / doubts[free]) ** 2).sum())
+    return own + _cost(_errors(parts, measured, values)[0] / scatter)
 
 
 def times(parts: Vector, values: Vector) -> Vector:
@@ -118,6 +141,51 @@ def left_out(parts: Vector, measured: Vector, known: Vector, doubts: Vector) -> 
     return errors
 
 
+def spread(parts: Vector, found: Fit, errors: Vector) -> Spread:
+    """What ``errors`` of times by fits to the others say of the next network.
+
+    A rate that is right on average is off for one network, and by more than the fixed cost. So
+    each parameter has a variance from network to network beside that of its estimate, and so has
+    the whole time. They are those of greatest likelihood, times what makes nine of ten errors lie
+    within the interval, and one more, since its shape was fitted to the same errors.
+    """
+    shares = parts * np.exp(found.values)
+    shares /= shares.sum(axis=1)[:, None]
+    covariance = found.correlations * np.outer(found.deviations, found.deviations)
+    estimated = np.einsum("ij,jk,ik->i", shares, covariance, shares)
+    squares = np.hstack([np.ones((len(parts), 1)), shares]) ** 2
+    off = np.log1p(errors) ** 2
+    variances = np.full(squares.shape[1], float(off.mean()) / squares.shape[1])
+    for _ in range(_ROUNDS):
+        total = estimated + squares @ variances
+        wanted = squares.T @ (off / total**2) / np.maximum(squares.T @ (1 / total), _LEAST_VARIANCE)
+        variances = np.maximum(variances * np.sqrt(wanted), _LEAST_VARIANCE)
+    needed = np.sort((off / NINE_OF_TEN**2 - estimated) / (squares @ variances))
+    held = min(math.ceil(0.9 * (len(off) + 1)) + 1, len(off))
+    variances *= max(float(needed[held - 1]), (student(len(off) - 1) / NINE_OF_TEN) ** 2)
+    covariance += np.diag(variances[1:])
+    deviations = np.sqrt(np.diag(covariance))
+    correlations = covariance / np.outer(deviations, deviations)
+    scatter = max(FEWEST_ERROR, math.sqrt(variances[0]))
+    return Spread(deviations, correlations, NINE_OF_TEN * scatter)
+
+
+def left_out_spans(parts: Vector, measured: Vector, known: Vector, doubts: Vector) -> Vector:
+    """Half the width of each model's interval, as a share, by a fit to the others alone."""
+    spans = np.empty(len(measured))
+    for model in range(len(measured)):
+        others = np.arange(len(measured)) != model
+        own = parts[others], measured[others]
+        found = fit(*own, known, doubts)
+        around = found.spread
+        if others.sum() > 1:
+            around = spread(parts[others], found, left_out(*own, known, doubts))
+        shares = parts[model] * np.exp(found.values)
+        reach = NINE_OF_TEN * around.deviations * shares / shares.sum()
+        spans[model] = math.sqrt(reach @ around.correlations @ reach + around.scatter**2)
+    return spans
+
+
 def _errors(parts: Vector, measured: Vector, values: Vector) -> tuple[Vector, Vector]:
     """Logarithms of predicted by measured times, and their slopes by parameter."""
     shares = parts * np.exp(values)
@@ -129,8 +197,15 @@ def _weights(deviations: Vector) -> Vector:
     return 1 / np.sqrt(1 + (deviations / _FAR) ** 2)
 
 
-def _cost(parts: Vector, measured: Vector, values: Vector, scatter: float) -> float:
-    deviations = _errors(parts, measured, values)[0] / scatter
+def _precisions(
+    values: Vector, known: Vector, doubts: Vector, free: NDArray[np.bool_] | NDArray[np.intp]
+) -> Vector:
+    """Reciprocal variances of what was known of the ``free`` parameters, less where it is far."""
+    precisions: Vector = 1 / (doubts[free] ** 2 + (values - known)[free] ** 2)
+    return precisions
+
+
+def _cost(deviations: Vector) -> float:
     return float((2 * _FAR**2 * (np.sqrt(1 + (deviations / _FAR) ** 2) - 1)).sum())
 
 
@@ -144,13 +219,13 @@ def _solve(
 ) -> Vector:
     """The logarithms of least misfit: steps of Gauss and Newton, damped where they lead astray."""
     free = np.flatnonzero(doubts > 0)
-    before = 1 / doubts[free] ** 2
     values, damping = start.copy(), 1e-2
     now = misfit(parts, measured, known, doubts, values, scatter)
     for _ in range(_STEPS):
         errors, slopes = _errors(parts, measured, values)
         weights = _weights(errors / scatter)[:, None] / scatter**2
         own = slopes[:, free]
+        before = _precisions(values, known, doubts, free)
         matrix = own.T @ (own * weights) + np.diag(before)
         slope = own.T @ (errors * weights[:, 0]) + before * (values - known)[free]
         step = np.zeros_like(values)

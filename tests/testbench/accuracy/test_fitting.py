@@ -80,13 +80,45 @@ def test_too_few_times_leave_the_usual_error() -> None:
     rows = parts(1)
     found = fitting.fit(rows, fitting.times(rows, true_values()), KNOWN, DOUBTS)
     assert found.scatter == fitting.UNKNOWN_ERROR
-    assert found.scatter_span == pytest.approx(fitting.UNKNOWN_ERROR * fitting.NINE_OF_TEN)
+    assert found.spread.scatter == pytest.approx(fitting.UNKNOWN_ERROR * fitting.NINE_OF_TEN)
 
 
 def test_fewer_degrees_of_freedom_give_a_wider_interval() -> None:
     spans = [fitting.student(freedom) for freedom in (1, 2, 5, 14, 1000)]
     assert spans == sorted(spans, reverse=True)
     assert math.isclose(spans[0], 6.31)
+
+
+def test_the_spread_of_a_host_is_wide_where_its_networks_differ() -> None:
+    """Rates that are off from network to network: the fixed cost's interval stays narrow."""
+    random = np.random.default_rng(0)
+    held, widths = [], []
+    for seed in range(20):
+        rows = parts(30, seed)
+        own = rows * np.exp(true_values() + random.normal(0, [0.01, 0.01, 0.2], rows.shape))
+        found = fitting.fit(rows, own.sum(axis=1), KNOWN, 10 * DOUBTS)
+        errors = fitting.left_out(rows, own.sum(axis=1), KNOWN, 10 * DOUBTS)
+        spread = fitting.spread(rows, found, errors)
+        assert spread.deviations[2] > 0.1 > spread.deviations[:2].max()
+        other = parts(20, 100 + seed)
+        shares = other * np.exp(found.values)
+        predicted = shares.sum(axis=1)
+        shares /= predicted[:, None]
+        covariance = spread.correlations * np.outer(spread.deviations, spread.deviations)
+        half = fitting.NINE_OF_TEN * np.sqrt(np.einsum("ij,jk,ik->i", shares, covariance, shares))
+        half = np.hypot(half, spread.scatter)
+        times = other * np.exp(true_values() + random.normal(0, [0.01, 0.01, 0.2], other.shape))
+        held.append(np.abs(np.log(predicted / times.sum(axis=1))) < half)
+        widths.append(half)
+    assert 0.86 < np.mean(held) < 0.98
+    assert np.quantile(widths, 0.9) > 4 * np.quantile(widths, 0.1)
+
+
+def test_what_was_known_of_another_host_gives_way_to_times() -> None:
+    rows = parts(10)
+    measured = fitting.times(rows, KNOWN + np.array([0, 1.0, 0]))
+    found = fitting.fit(rows, measured, KNOWN, np.full(3, 0.05))
+    assert found.values == pytest.approx(KNOWN + np.array([0, 1.0, 0]), abs=0.03)
 
 
 def test_misfit_counts_times_and_what_was_known() -> None:
