@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from darwinn_testbench.report.progress import ProgressCallback, silent
 
 FEWEST = 2
 """Models below which nothing of a host can be told."""
+
+AT_MOST = 15.0
+"""Percent: the mean error of a good fit for a model that took no part in it, at most."""
 
 _WRITTEN = (*PARAMETERS, "scatter")
 """What a host file has of its own; everything else is that of the description it extends."""
@@ -63,20 +67,29 @@ def given_times(words: Iterable[str]) -> dict[str, list[float]]:
 
 def times_of_csv(path: Path) -> dict[str, list[float]]:
     """Milliseconds by model, of a CSV with a model and a time in each line; a first line without
-    a time is a heading. Models count from the folder of the CSV.
+    a time is a heading. Cells are separated by commas, or by semicolons or tabs: then times may
+    have a decimal comma. Models count from the folder of the CSV.
 
     Raises ``InputError`` naming the line, ``FormatError`` if the file is too large, ``OSError``.
     """
     times: dict[str, list[float]] = {}
-    text = read_file(path).decode("utf-8", "replace")
-    for number, line in enumerate(csv.reader(io.StringIO(text)), 1):
+    text = read_file(path).decode("utf-8-sig", "replace")
+    separator = next((each for each in ";\t" if each in text), ",")
+    for number, line in enumerate(csv.reader(io.StringIO(text), delimiter=separator), 1):
         cells = [cell.strip() for cell in line]
+        if separator != ",":
+            cells[1:] = (cell.replace(",", ".") for cell in cells[1:])
         if not any(cells) or (number == 1 and not _is_number(cells[-1])):
             continue
         where = f"{path}: line {number}"
         if len(cells) != FEWEST:
             raise InputError(f"{where}: give a model and its milliseconds, two cells")
         times.setdefault(str(path.parent / cells[0]), []).append(_milliseconds(cells[1], where))
+    if not times:
+        raise InputError(
+            f"{path}: has no time: give a model and its milliseconds in each line, separated by a "
+            "comma, a semicolon or a tab"
+        )
     return times
 
 
@@ -100,6 +113,7 @@ def calibrate_host(
     base: str,
     chip: str,
     *,
+    at_most: float = AT_MOST,
     progress: ProgressCallback = silent,
 ) -> tuple[Report[CalibrationRow], HostLink]:
     """Fit a host to measured times.
@@ -109,6 +123,8 @@ def calibrate_host(
             median is taken.
         base: the kind of host: a built-in link or a TOML file.
         chip: a built-in chip description or a TOML file.
+        at_most: percent: with a larger mean error for models that take no part in the fit, or for
+            two models with a larger mean error, the fit is poor, which is a mismatch.
         progress: told what is being done.
 
     Raises:
@@ -153,13 +169,17 @@ def calibrate_host(
             times, measured, found.predicted, found.left_out, on_cpu, strict=True
         )
     ]
-    figures = _figures(found, rows, base)
+    figures = {"chip": description.name, **_figures(found, rows, base), "at_most": at_most / 100}
+    off = figures["mean_left_out_error"] or figures["mean_error"]
+    poor = off > at_most / 100
     report = Report(
         command="calibrate",
         file=counted(len(times), "model"),
         rows=tuple(rows),
-        figures={"chip": description.name, **figures},
-        message=_message(found, figures),
+        figures=figures,
+        decided=Verdict.MISMATCH if poor else Verdict.PASS,
+        message=(f"poor fit, beyond {at_most:g} % on average: " if poor else "")
+        + _message(found, figures),
     )
     return report, found.link
 
@@ -214,8 +234,13 @@ def _message(found: Calibration, figures: Mapping[str, Any]) -> str:
     return text
 
 
-def host_file(link: HostLink, base: str) -> str:
-    """A host's description as TOML, for ``--host``: what was fitted, and what it extends."""
+def host_file(link: HostLink, base: str, folder: Path = Path()) -> str:
+    """A host's description as TOML, for ``--host``: what was fitted, and what it extends.
+
+    A ``base`` that is a file is named as it is seen from ``folder``, where the text will stand.
+    """
+    if base.endswith(".toml"):
+        base = os.path.relpath(base, folder)
     pairs = [f'    ["{one}", "{other}", {value}],' for one, other, value in link.correlations]
     # Without any the list is written, too: those of the extended description do not hold.
     lines = [f"extends = {json.dumps(base)}", "", "correlations = [", *pairs, "]"]

@@ -12,6 +12,7 @@ from darwinn_sim.timing.description import built_in
 from rich.console import RenderableType
 
 from darwinn_testbench.accuracy.measured import (
+    AT_MOST,
     CalibrationRow,
     calibrate_host,
     given_times,
@@ -23,8 +24,9 @@ from darwinn_testbench.cli.completed import offered
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
 from darwinn_testbench.cli.progress import progress_bar
-from darwinn_testbench.report import Column, Report, significant, table
+from darwinn_testbench.report import Column, Report, Verdict, significant, table
 from darwinn_testbench.report.files import write_result
+from darwinn_testbench.report.shell import quote
 from darwinn_testbench.request import settings, timing
 from darwinn_testbench.request.timing import DEFAULT_CHIP
 
@@ -58,6 +60,15 @@ Base = Annotated[
         autocompletion=offered(built_in("hosts"), ".toml"),
     ),
 ]
+AtMost = Annotated[
+    float,
+    option(
+        "--at-most PERCENT",
+        "Count a fit as a mismatch if its mean error for models that take no part in it is larger; "
+        "of two models, its mean error.",
+        min=0,
+    ),
+]
 Output = Annotated[
     Path | None,
     option("--output -o TOML", "Write the host's description, for --host; - is standard output."),
@@ -80,6 +91,7 @@ def command(
     times: Times = None,
     base: Base = "usb3",
     chip: timing.Chip = DEFAULT_CHIP,
+    at_most: AtMost = AT_MOST,
     output: Output = None,
     json: settings.Json = False,
 ) -> None:
@@ -88,30 +100,34 @@ def command(
     The fit gives the host's fixed cost of a request, the link's rates, the time of a copy of
     outputs, and the chip's clock, each with its 90 % interval. Two models are enough to begin
     with; ten that differ in computation and in bytes of output determine all of them. `without it`
-    is the error for a model if the fit uses only the others.
+    is the error for a model if the fit uses only the others. A poor fit (--at-most) is a mismatch,
+    exit code 1; the description is written all the same.
     """
     options.only_one_on_stdout(json=json, output=output)
     given = given_times(measured or ())
     for model, more in times_of_csv(times).items() if times is not None else ():
         given.setdefault(model, []).extend(more)
     with progress_bar() as progress:
-        report, link = calibrate_host(given, base, chip, progress=progress)
+        report, link = calibrate_host(given, base, chip, at_most=at_most, progress=progress)
     if output is not None:
-        write_result(output, host_file(link, base).encode())
+        write_result(output, host_file(link, base, output.parent).encode())
     finish(
         report,
         file=report.file,
         as_json=json,
         body=partial(_body, link=link),
-        next_step=_next_step(output),
+        next_step=_next_step(report, output),
         summary_on_stderr=str(output) == "-",
     )
 
 
-def _next_step(output: Path | None) -> str:
+def _next_step(report: Report[CalibrationRow], output: Path | None) -> str:
+    if report.verdict is not Verdict.PASS:
+        far = max(report.rows, key=lambda row: abs(row.left_out_error or row.error))
+        return f"measure {far.name} again, or leave it out: it is farthest off; and check --base"
     if output is None or str(output) == "-":
         return "the same with --output desk.toml writes a description for --host"
-    return f"darwinn cycles MODEL --host {output} times other models with it"
+    return f"darwinn cycles MODEL --host {quote(str(output))} times other models with it"
 
 
 def _body(report: Report[CalibrationRow], link: HostLink) -> Sequence[RenderableType]:

@@ -346,6 +346,7 @@ class Calibrated(TypedDict):
     mean_left_out_error: float | None
     worst_left_out_error: float | None
     parameters: dict[str, HostParameter]
+    at_most: float
 
 
 class Predicted(TypedDict):

@@ -13,7 +13,7 @@ import pytest
 from darwinn_sim import timing
 from darwinn_sim.timing.description import Confidence, HostLink, Quantity
 from darwinn_testbench.accuracy.calibration import Timed, calibrate
-from darwinn_testbench.accuracy.measured import calibrate_host, host_file
+from darwinn_testbench.accuracy.measured import calibrate_host, host_file, times_of_csv
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compiler.network import random_dense
@@ -213,7 +213,8 @@ def test_the_command_writes_a_host_that_gives_the_same_times(
     assert report["parameters"]["fixed_seconds"]["value"] == pytest.approx(9e-4, rel=0.1)
     link = timing.host_link(str(output))
     assert link.name == "desk" and link.on_request == timing.host_link("usb3").on_request
-    row = measure(folder / "two.tflite", host=str(output)).rows[-1]
+    rows = measure(folder / "two.tflite", host=str(output)).rows
+    row = next(row for row in rows if "CACHING" not in row.type)
     assert row.milliseconds == pytest.approx(measured["two"], rel=0.05)
     assert row.least_milliseconds is not None and row.most_milliseconds is not None
     assert row.least_milliseconds < measured["two"] < row.most_milliseconds
@@ -266,6 +267,55 @@ def test_what_is_wrong_is_said(
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        "one.tflite;{one}\ntwo.tflite;{two}\n",
+        "\ufeffmodel;ms\none.tflite;{one}\ntwo.tflite;{two}\n",
+        "one.tflite\t{one}\ntwo.tflite\t{two}\n",
+    ],
+)
+@pytest.mark.parametrize("comma", [True, False])
+def test_a_csv_may_have_semicolons_and_decimal_commas(
+    folder: Path, measured: dict[str, float], lines: str, comma: bool
+) -> None:
+    text = lines.format(**measured)
+    text = text.replace("0.9", "0,9") if comma else text
+    (folder / "semicolons.csv").write_text(text, encoding="utf-8")
+    found = times_of_csv(folder / "semicolons.csv")
+    assert found == {str(folder / f"{name}.tflite"): [measured[name]] for name in ("one", "two")}
+
+
+@pytest.mark.parametrize("text", ["", "model,ms\n", "one.tflite 2.3\n"])
+def test_a_csv_without_times_is_named(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "times.csv").write_text(text)
+    assert run_command_line(["calibrate", "--times", str(tmp_path / "times.csv")]) == 2
+    assert "times.csv: has no time: give a model" in " ".join(capsys.readouterr().err.split())
+
+
+TIMES_OFF = {"one": 1, "two": 2, "three": 4}
+
+
+def test_a_poor_fit_is_a_mismatch(
+    folder: Path, measured: dict[str, float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = {name: measured[name] * factor for name, factor in TIMES_OFF.items()}
+    words = ["calibrate", *(f"{folder}/{name}.tflite={ms}" for name, ms in times.items())]
+    assert run_command_line([*words, "--json"]) == 1
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
+    assert report["verdict"] == "mismatch", report["message"]
+    assert report["at_most"] == 0.15
+    assert "poor fit, beyond 15 % on average" in captured.err
+    assert run_command_line([*words, "--at-most", "100000"]) == 0
+    assert run_command_line(words) == 1
+    assert "again, or leave it out" in " ".join(capsys.readouterr().out.split())
+    two = [f"{folder}/{name}.tflite={ms}" for name, ms in (("one", 1), ("two", 2))]
+    assert run_command_line(["calibrate", *two]) == 1
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [("a.tflite", "line 2: give a model"), ("a,b,c", "line 2: give"), ("a,b", "'b' is no time")],
 )
@@ -303,10 +353,24 @@ def test_a_host_file_holds_whatever_it_extends(
     assert replace(timing.host_link("again.toml"), name=link.name) == unrelated
 
 
+def test_a_host_file_names_its_base_from_its_own_folder(
+    folder: Path, measured: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bases").mkdir()
+    (tmp_path / "bases" / "base.toml").write_text('extends = "usb2"\n')
+    (tmp_path / "hosts").mkdir()
+    words = [f"{folder / name}.tflite={ms}" for name, ms in measured.items()]
+    given = ["--base", "bases/base.toml", "--output", "hosts/desk.toml"]
+    assert run_command_line(["calibrate", *words, *given]) == 0
+    assert 'extends = "../bases/base.toml"' in (tmp_path / "hosts" / "desk.toml").read_text()
+    assert timing.host_link("hosts/desk.toml").name == "desk"
+
+
 def test_times_that_no_host_has_are_refused(folder: Path, measured: dict[str, float]) -> None:
     first, *others = (str(folder / f"{name}.tflite") for name in measured)
     times = {first: [1e8], **{each: [1e-6] for each in others}}
-    with pytest.raises(InputError, match=r"by scatter: .*; are all of them milliseconds"):
+    with pytest.raises(InputError, match=r"by \w+: .*; are all of them milliseconds"):
         calibrate_host(times, "usb3", "beagle-max")
 
 
