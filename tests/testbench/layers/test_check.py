@@ -307,4 +307,4 @@ def test_a_difference_within_is_the_exit_code_and_the_summary(
     )
     assert "25 equal, 6 differs, 0 not materialised" in summary
     first = "run 0: MobilenetV1/MobilenetV1/Conv2d_12_pointwise/Relu6, by CONV_2D, in layer 26"
-    assert f"the first: {first}: 1 of 4096 bytes differ, by up to 1" in summary
+    assert f"the first: {first}: 1 of 4,096 bytes differ, by up to 1" in summary
