@@ -231,7 +231,7 @@ def test_random_mesh_instructions_take_the_cycles_of_the_slow_model(
 
 
 @pytest.mark.parametrize("room", [2, 3, 6, 7, 8])
-def test_a_sender_is_never_ahead_of_what_is_taken(room: int) -> None:
+def test_a_mesh_link_takes_the_cycles_of_the_slow_model(room: int) -> None:
     """The receiver begins later, while its unit stores constants, or waits between words."""
     name, off = "MeshEast", Walk((1, 1, 1, 1), (0, 0, 0, 0))
     read, write = Walk((6, 8, 1, 1), (1, 6, 0, 0)), Walk((4, 4, 3, 1), (1, 4, 16, 0))
