@@ -13,6 +13,7 @@ from darwinn_testbench.compiler.random_networks import RandomNetwork
 from darwinn_testbench.compiler.stages import fitting, needs, parts, planning, schedule
 from darwinn_testbench.compiler.stages.bands import Chain
 from darwinn_testbench.compiler.stages.demand import Demand
+from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.explain.placement import Place
 from darwinn_testbench.report import Verdict
 
@@ -77,8 +78,12 @@ def test_a_chain_that_is_tried_counts_as_one_that_is_there(
 
 def test_a_graph_keeps_its_placement_when_parameters_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     demands: list[Demand] = []
-    place = planning.fitted
-    monkeypatch.setattr(planning, "fitted", lambda each: (demands.append(each), place(each))[1])
+
+    def noted(demand: Demand) -> Placement:
+        demands.append(demand)
+        return fitting.fitted(demand)
+
+    monkeypatch.setattr(planning, "fitted", noted)
     network = RandomNetwork(5, (1, 9, 9, 4), signed=True)
     network.layer(network.layer(network.values[0], 96, 3), 64, 3)
     result = compiled(network, check=False)
