@@ -335,9 +335,8 @@ class _Stage:
         if constant.any():
             found[constant] = self.values(flat_low[constant], scales[constant])
         fixed = np.ascontiguousarray(np.broadcast_to(sums.fixed, shape)).reshape(-1)
-        weights = np.zeros(1, np.int64) if sums.weights is None else sums.weights
-        every = np.ascontiguousarray(np.broadcast_to(weights, shape)).reshape(-1)
-        self._keep(found, totals, scales, fixed, every)
+        weights = None if sums.weights is None else sums.weights.reshape(-1)
+        self._keep(found, totals, scales, fixed, weights)
         return found.reshape(shape)
 
     def values(self, totals: NDArray[np.int64], factor: NDArray[np.float32]) -> AnyArray:
@@ -367,19 +366,24 @@ class _Stage:
         totals: Elements,
         scales: NDArray[np.float32],
         fixed: NDArray[np.int64],
-        weights: NDArray[np.int64],
+        weights: NDArray[np.int64] | None,
     ) -> None:
         """If a sum has only one byte and this byte comes out unchanged, the result is that byte.
 
-        The byte is one of the operands'. Its weight is known, or else (0) it is the reciprocal of
-        the factor: a weight of 8 bits has no other near it.
+        The byte is one of the operands'. Where its weight is not among ``weights``, it is the
+        reciprocal of the factor: a weight of 8 bits has no other near it.
         """
         parts = [each for each in self.call.inputs if isinstance(each, _Part)]
         points = {Operand.zero_point.fget(each) for each in parts}  # type: ignore[attr-defined]
-        kinds, which = _distinct(fixed, scales, weights, self.output.shape[-1:])
+        kinds, which = _distinct(fixed, scales, self.output.shape[-1:])
+        known = np.zeros(len(kinds), np.int64)
+        if weights is not None:
+            different, places = np.unique(weights, return_inverse=True)
+            both, which = np.unique(which * len(different) + places, return_inverse=True)
+            kinds, known = kinds[both // len(different)], different[both % len(different)]
         # Bytes are taken less their zero point, or as they are.
         for zero_point in sorted(points | {0}) if points else ():
-            keeps, inverses = self._keeping(kinds, zero_point)
+            keeps, inverses = self._keeping(kinds, known, zero_point)
             places = np.flatnonzero(keeps[which])
             if not len(places):
                 continue
@@ -391,40 +395,37 @@ class _Stage:
             found[places[there]] = copies[there]
 
     def _keeping(
-        self, kinds: NDArray[np.int64], zero_point: int
+        self, kinds: NDArray[np.int64], weights: NDArray[np.int64], zero_point: int
     ) -> tuple[NDArray[np.bool_], Elements]:
-        """For which constants, factors and weights (:func:`_distinct`) a byte comes out as it went
-        in, and the inverses of the weights."""
+        """For which constants and factors (:func:`_distinct`), each with a weight or 0, a byte
+        comes out as it went in, and the inverses of the weights."""
         keeps, inverses = np.zeros(len(kinds), np.bool_), np.ones(len(kinds), np.uint64)
         every = np.arange(_BYTE_SPAN + 1)
-        for k, (pair, known) in enumerate(kinds.tolist()):
-            term, factor = pair >> 32, np.array([pair & 0xFFFF_FFFF], np.uint32).view(np.float32)
-            weight = known or (round(1 / float(factor[0])) if factor[0] > _LEAST_FACTOR else 0)
-            if not weight or abs(float(factor[0]) * weight - 1) > _MAY_KEEP:
-                continue
-            results = self.values(weight * (every - zero_point) + term, factor)
+        factors = (kinds & 0xFFFF_FFFF).astype(np.uint32).view(np.float32)
+        scales = np.where(factors > _LEAST_FACTOR, factors, np.inf).astype(np.float64)
+        by_weight = np.where(weights, weights, np.rint(1 / scales).astype(np.int64))
+        may_keep = np.abs(factors.astype(np.float64) * by_weight - 1) <= _MAY_KEEP
+        for k in np.flatnonzero(may_keep).tolist():
+            weight, term = int(by_weight[k]), int(kinds[k] >> 32)
+            results = self.values(weight * (every - zero_point) + term, factors[k : k + 1])
             keeps[k] = np.array_equal(results, every)
             inverses[k] = kernels.inverse(weight)
         return keeps, inverses
 
 
 def _distinct(
-    fixed: NDArray[np.int64],
-    scales: NDArray[np.float32],
-    weights: NDArray[np.int64],
-    channels: tuple[int, ...],
+    fixed: NDArray[np.int64], scales: NDArray[np.float32], channels: tuple[int, ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """The different pairs of a constant and a factor, in one number each, with a weight, and of
-    each element the place of its own: most often they are those of channels."""
-    pairs = np.stack([fixed << 32 | scales.view(np.uint32).astype(np.int64), weights], 1)
+    """The different pairs of a constant and a factor, in one number each, and of each element the
+    place of its own: most often they are those of channels."""
+    pairs = fixed << 32 | scales.view(np.uint32).astype(np.int64)
     depth = channels[0] if channels else 1
     of_channels = pairs[:depth]
-    rows = pairs.reshape(-1, depth, 2) if depth and not len(pairs) % depth else None
+    rows = pairs.reshape(-1, depth) if depth and not pairs.size % depth else None
     if rows is not None and len(rows) > 1 and bool((rows == of_channels).all()):
-        kinds, which = np.unique(of_channels, axis=0, return_inverse=True)
-        return kinds, np.tile(which.reshape(-1), len(rows))
-    kinds, which = np.unique(pairs, axis=0, return_inverse=True)
-    return kinds, which.reshape(-1)
+        kinds, which = np.unique(of_channels, return_inverse=True)
+        return kinds, np.tile(which, len(rows))
+    return np.unique(pairs, return_inverse=True)
 
 
 def _two(bits: tuple[int, ...], totals: list[AnyArray]) -> tuple[AnyArray, AnyArray]:
