@@ -32,7 +32,8 @@ PLACES = 100
 """Rows of wide memory from which on a tile keeps those that it gets: on channel B twice as far."""
 RESULT = chip.SCALAR_MEMORY_WORDS // 2
 """Where rows come to in scalar memory; those that go out stand before it."""
-WINDOW = 1 << 63
+WINDOW, HALF = 1 << 63, 1 << 15
+"""Host memory: inputs from there on, and outputs so many bytes behind them: more than there are."""
 BATCH = 16
 """Rows that are read from a tile at a time."""
 CORE_WORD = 0xC0DE0000
@@ -310,9 +311,9 @@ class CoreProgram:
     def __init__(self, rtl: Any, knobs: Knobs, random: Random) -> None:
         self.rtl, self.knobs, self.random = rtl, knobs, random
         self.steps: dict[str, list[Callable[[], None]]] = {}
-        self.host = np.frombuffer(bytearray(random.randbytes(1 << 15)), np.uint8).copy()
+        self.host = np.frombuffer(bytearray(random.randbytes(2 * HALF)), np.uint8).copy()
         self.given = 0  # bytes of inputs
-        self.output_at = self.host.size // 2
+        self.output_at = HALF
         self.output_begins = self.output_at
         self.memory_at = RESULT
         self.words_of_core = 0
