@@ -1293,4 +1293,15 @@ MUTATIONS = (
         Edit("handshake_check.sv", "waited && «!valid»)", "!valid && !ready"),
         test="tests/rtl/dma/test_axi_check.py::test_a_handshake_is_checked_by_itself",
     ),
+    _mutation(
+        "AlternatePassOf8Bits",
+        "a pass is the shorter one if the low 8 bits of its number are those of the last",
+        Edit(
+            "traversal.sv",
+            "(«index[walk.alternate_loop] == walk.loop[walk.alternate_loop].limit»)",
+            "index[walk.alternate_loop][7:0] == walk.loop[walk.alternate_loop].limit[7:0]",
+        ),
+        test="tests/rtl/tile/test_edges.py"
+        "::test_every_bit_of_the_loop_of_an_alternate_limit_counts",
+    ),
 )

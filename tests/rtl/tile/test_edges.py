@@ -16,7 +16,7 @@ from exact_waits import exact_waits
 from slow_model import mesh_bus, narrow_to_wide, ring_bus, wide_to_narrow
 from slow_model.memory import Core
 from slow_model.traversal import walk
-from stimulus import Walk, around_powers, nothing, signed_powers
+from stimulus import Walk, around_powers, line, nothing, signed_powers
 from tile_units import LIMIT, TileAndModel
 
 ROWS, WORDS = chip.WIDE_ROWS, chip.NARROW_BYTES // 4
@@ -247,3 +247,18 @@ def test_a_place_behind_the_last_ends_the_run(unit: Unit) -> None:
         pair.give(unit.name, unit.fields((2,), {name: places - 1}))
         with pytest.raises(TileFailure, match=r"outside (narrow|wide) memory"):
             pair.rtl.run(LIMIT)
+
+
+def test_every_bit_of_the_loop_of_an_alternate_limit_counts() -> None:
+    """Its last pass is the one that is shorter, and no other."""
+    for bit in range(13):
+        passes = (1 << bit) + 1
+        count = 2 * passes - 1
+        walked = Walk((2, passes, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0), base=100, alternate=(1, 1))
+        fields = nothing("NarrowToWide") | walked.fields("NarrowToWide", "narrow_read")
+        fields |= line("NarrowToWide", "wide_write", -(-count // 64)) | {"row_loop": 7}
+        pair = TileAndModel({})
+        pair.give("NarrowToWide", fields)
+        assert narrow_to_wide.run(pair.slow, fields)
+        pair.run(LIMIT + count)
+        assert pair.rtl.idle, bit
