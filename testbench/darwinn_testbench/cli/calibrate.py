@@ -44,19 +44,19 @@ Measured = Annotated[
     argument(
         "MODEL=MS...",
         "Compiled models, each with the milliseconds of one inference, as an application measures "
-        "them; of several times of a model the median counts.",
+        "them; if a model has several times, the median counts.",
     ),
 ]
 Times = Annotated[
     Path | None,
-    option("--times CSV", "More of them: a model and its milliseconds in each line."),
+    option("--times CSV", "More models: each line has a model and its milliseconds."),
 ]
 Base = Annotated[
     str,
     option(
         "--base NAME",
-        "Kind of host, whose description holds where the times say nothing: a host link or a TOML "
-        "file (`darwinn docs timing`).",
+        "Kind of host: a host link or a TOML file (`darwinn docs timing`). Its description gives "
+        "the parameters about which the times say nothing.",
         autocompletion=offered(built_in("hosts"), ".toml"),
     ),
 ]
@@ -64,8 +64,8 @@ AtMost = Annotated[
     float,
     option(
         "--at-most PERCENT",
-        "Count a fit as a mismatch if its mean error for models that take no part in it is larger; "
-        "of two models, its mean error.",
+        "Largest mean error of a good fit, for models that take no part in it (with two models, "
+        "for these two). If the error is larger, the verdict is mismatch, exit code 1.",
         min=0,
     ),
 ]
@@ -100,8 +100,9 @@ def command(
     The fit gives the host's fixed cost of a request, the link's rates, the time of a copy of
     outputs, and the chip's clock, each with its 90 % interval. Two models are enough to begin
     with; ten that differ in computation and in bytes of output determine all of them. `without it`
-    is the error for a model if the fit uses only the others. A poor fit (--at-most) is a mismatch,
-    exit code 1; the description is written all the same.
+    is the error for a model if the fit uses only the others. If these errors are larger on average
+    than --at-most, the fit is poor: a mismatch, exit code 1. The description is written all the
+    same.
     """
     options.only_one_on_stdout(json=json, output=output)
     given = given_times(measured or ())

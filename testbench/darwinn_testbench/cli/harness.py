@@ -93,8 +93,9 @@ Program = Annotated[
     Path | None,
     option(
         "--program MODEL",
-        "Write the chip as plain Verilog, and what runs this compiled model on it: host memory, a "
-        "player, and a recording of the run in Verilator. --seed decides the inputs.",
+        "Write the chip as plain Verilog, and with it host memory, a player, and a recording: a "
+        "run of this compiled model in Verilator, which the player repeats. --seed decides the "
+        "inputs.",
     ),
 ]
 
@@ -134,8 +135,9 @@ def command(
     model, and every AXI rule in every cycle.
 
     `export` writes what a module needs: the sources, files.f, a FuseSoC core file, and Verilator's
-    waivers. With --program it also writes a compiled model for simulators of plain Verilog, which
-    repeat its run and compare cycles and bytes. `darwinn docs rtl-own-design` shows all of it.
+    waivers. With --program it also writes the chip as plain Verilog, and a player that repeats a
+    run of a compiled model in any Verilog simulator, and compares cycles and bytes with
+    Verilator's. `darwinn docs rtl-own-design` shows all of it.
     """
     given = {
         "--test": test,
