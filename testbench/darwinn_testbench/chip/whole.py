@@ -188,16 +188,15 @@ class WholeModel:
         """The models on chips, in the order in which they run."""
         return tuple(self._sessions[k] for k in sorted(self._sessions))
 
-    @property
-    def given_by_cpu(self) -> dict[str, int]:
-        """Names of the graph's outputs that no chip sends, and their places among all of them."""
-        operators = [self._graph.operators[number] for number in self._sessions]
+    def sent_by(self, *numbers: int) -> frozenset[str]:
+        """Names of the graph's outputs that the models of these numbers send."""
+        operators = (
+            self._graph.operators[place]
+            for place, session in self._sessions.items()
+            if session.model.number in numbers
+        )
         sent = {index for operator in operators for index in operator.outputs}
-        return {
-            name: place
-            for place, (name, index) in enumerate(self._outputs.items())
-            if index not in sent
-        }
+        return frozenset(name for name, index in self._outputs.items() if index in sent)
 
     def prepare(self) -> None:
         """Make everything ready: LiteRT's operators, and the chip with program and parameters.

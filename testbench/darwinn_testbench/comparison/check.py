@@ -65,8 +65,8 @@ class OutputRow(TensorOutputRow):
     whose rule no file has shown. ``rtl`` compares what the RTL gave with the model's bytes,
     ``rtl_cycles`` is what it took.
 
-    ``of_whole_model`` says that operators on the CPU give the output: ``expected_from`` is then
-    what ``chip_arithmetic``, or ``cpu_operators``, compares it with.
+    ``of_whole_model`` says that the CPU, or a further executable, gives the output:
+    ``expected_from`` is then what ``chip_arithmetic``, or ``cpu_operators``, compares it with.
 
     ``seconds`` is for the whole inference or call.
     """

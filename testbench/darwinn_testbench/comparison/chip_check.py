@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from darwinn_testbench.chip.inputs import (
     further_runs,
 )
 from darwinn_testbench.chip.session import Inference
-from darwinn_testbench.chip.whole import WholeInference
+from darwinn_testbench.chip.whole import WholeInference, WholeModel
 from darwinn_testbench.comparison.asked import Asked
 from darwinn_testbench.comparison.cases import Case, Cases
 from darwinn_testbench.comparison.check import (
@@ -125,7 +125,22 @@ class ChipCheck(Check):
         self.warnings: list[str] = []
         if self.references is not None:
             self.warnings += self.references.differences
-        self.whole = None if whole is None else WholeJudge(asked, whole, self.references)
+        self.whole = (
+            None
+            if whole is None
+            else WholeJudge(
+                asked, whole, bound.number, self.references, tuple(self._further(asked, whole))
+            )
+        )
+
+    def _further(self, asked: Asked, whole: WholeModel) -> Iterator[References]:
+        """The reference for each executable of the graph but the one that is judged."""
+        if self.references is None:
+            return
+        for session in whole.sessions:
+            if session.model.number != self.device.model.number:
+                assert isinstance(asked.reference, bytes | str | os.PathLike)
+                yield References(asked.reference, session.model, asked.maps, anyway=asked.anyway)
 
     def begin(self, progress: ProgressCallback) -> None:
         """Load the parameters."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from darwinn_formats import tflite
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.tflite.litert import TIME_LIMIT, LiteRtProcess
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
 from darwinn_testbench.chip.operators.custom_operator import CustomOperator, PlacedOperator
-from darwinn_testbench.chip.operators.parts import PartedGraph
+from darwinn_testbench.chip.operators.parts import PartedGraph, Values
 from darwinn_testbench.chip.whole import REFERENCE_KERNELS, refuse_unknown
 from darwinn_testbench.comparison.expectation import Expectation, References
 from darwinn_testbench.errors import InputError
@@ -25,6 +26,8 @@ class CpuExpectation:
 
     ``outputs`` are those outputs; of the reference they are the outputs of their names, as maps say
     them, or else of their places. Its CPU operators are all but those that the chip computes.
+    ``further`` is the reference looked at through each further executable of the graph, in the
+    order in which they run.
 
     Raises:
         InputError: the reference has other outputs.
@@ -36,8 +39,9 @@ class CpuExpectation:
         references: References,
         outputs: Sequence[TensorPort],
         places: Mapping[str, int],
+        further: Sequence[References] = (),
     ) -> None:
-        self.references = references
+        self.references, self.further = references, tuple(further)
         self.file = references.cpu.file
         self._model = tflite.load(references.cpu.data)
         self.outputs = {port.name: self._output(port, places[port.name]) for port in outputs}
@@ -64,10 +68,28 @@ class CpuExpectation:
             reason = "" if expectation is None else expectation.find_chip(name)[1]
             if reason:
                 return reason
-        return ""
+        return next(filter(None, (_unmatched(each) for each in self.further)), "")
 
-    def run(self, usage: str, given: TensorMap, sent: TensorMap) -> dict[str, AnyArray]:
-        """The outputs by name, from the graph's inputs and what the chip ``sent``, by port name.
+    def by_oracle(self, given: TensorMap, sent: Values) -> tuple[dict[str, AnyArray], str]:
+        """The outputs by name, from the graph's inputs and what the chip ``sent``, by tensor.
+
+        What further executables send is computed by the oracle, each from what is known then.
+        Without arithmetic for one of them there are no outputs, but the reason.
+
+        Raises:
+            ModelError: an operator fails in LiteRT.
+        """
+        known = dict(sent)
+        for each in self.further:
+            self.run(FROM_ORACLE, given, known)
+            found, reason = _computed(each, self._parts[FROM_ORACLE].values, given)
+            if reason:
+                return {}, reason
+            known |= found
+        return self.run(FROM_ORACLE, given, known), ""
+
+    def run(self, usage: str, given: TensorMap, sent: Values) -> dict[str, AnyArray]:
+        """The outputs by name, from the graph's inputs and what the chip ``sent``, by tensor.
 
         Variables go from one call to the next of a ``usage``.
 
@@ -80,16 +102,16 @@ class CpuExpectation:
         network = references.cpu.network
         for port, index in zip(references.ports, network.inputs, strict=True):
             parts.values[index] = given[port.name]
-        for name, value in sent.items():
-            tensor = network.tensors[references.outputs[name]]
-            parts.values[tensor.index] = value.reshape(tensor.shape)
+        for index, value in sent.items():
+            parts.values[index] = value.reshape(network.tensors[index].shape)
         parts.run()
         return {name: parts.values[index] for name, index in self.outputs.items()}
 
     def _prepared(self) -> PartedGraph:
         references = self.references
         network = references.cpu.network
-        computed = references.on_chip - references.inputs
+        pieces = (references, *self.further)
+        computed = frozenset[int]().union(*(each.on_chip - each.inputs for each in pieces))
         only = [each.index for each in network.operators if computed.isdisjoint(each.outputs)]
         refuse_unknown(self.file, self._model, only)
         parts = PartedGraph(
@@ -99,10 +121,36 @@ class CpuExpectation:
             _none_on_chip,
             LiteRtProcess(self.file, TIME_LIMIT),
             {"kernels": REFERENCE_KERNELS, "threads": 1, "preserve": False},
+            # Further executables read tensors that no output is.
+            every_tensor=bool(self.further),
             only=only,
         )
         parts.prepare()
+        for each in self.further:
+            # Until it is known what they send: what follows from it is computed again then.
+            tensors = (network.tensors[index] for index in each.outputs.values())
+            parts.values |= {one.index: np.zeros(one.shape, one.dtype) for one in tensors}
         return parts
+
+
+def _unmatched(piece: References) -> str:
+    """Why the outputs of a further executable cannot be had from the oracle."""
+    if piece.bound.states:
+        return "a further executable keeps states"
+    names = (output.port.name for output in piece.bound.outputs)
+    absent = (name for name in names if name not in piece.outputs)
+    return next((f"the reference has no tensor {name}" for name in absent), "")
+
+
+def _computed(piece: References, values: Values, given: TensorMap) -> tuple[Values, str]:
+    """What a further executable sends, by the oracle, from what is known; or why it is not."""
+    inputs = [given[port.name] for port in piece.ports]
+    own = piece.on_chip - piece.inputs
+    known = {index: value for index, value in values.items() if index not in own}
+    found = piece.cpu.chip.run(inputs, known)
+    wanted = piece.outputs.values()
+    lost = [found.missing[index] for index in wanted if index in found.missing]
+    return {index: found[index] for index in wanted if index in found}, lost[0] if lost else ""
 
 
 def _none_on_chip(place: PlacedOperator) -> CustomOperator:

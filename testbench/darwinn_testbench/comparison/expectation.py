@@ -35,12 +35,12 @@ from darwinn_testbench.proof.prove import Uncompiled
 class References:
     """The CPU references of an uncompiled model, looked at through the outputs of a compiled one.
 
-    ``ports`` are the inputs of the uncompiled graph. ``maps`` are names of its tensors for those of
-    the compiled model, where they differ, as for :func:`verify`; ``ends`` are those of the compiled
-    graph, which operators on the CPU may be at. Of its tensors, ``outputs`` are those that the chip
-    sends, by port name, ``inputs`` what it is given, ``on_chip`` what it
-    computes; ``lacking`` are outputs of the network that are none of the compiled graph;
-    ``groups`` are those of the same bytes; ``parts`` runs parts of it in LiteRT.
+    ``bound`` is the compiled model, ``ports`` are the inputs of the uncompiled graph. ``maps`` are
+    names of its tensors for those of the compiled model, where they differ, as for :func:`verify`;
+    ``ends`` are those of the compiled graph, which operators on the CPU may be at. Of its tensors,
+    ``outputs`` are those that the chip sends, by port name, ``inputs`` what it is given,
+    ``on_chip`` what it computes; ``lacking`` are outputs of the network that are none of the
+    compiled graph; ``groups`` are those of the same bytes; ``parts`` runs parts of it in LiteRT.
     ``anyway`` compares with another model than the compiled one was compiled from; ``differences``
     then says what is another.
 
@@ -60,7 +60,7 @@ class References:
         anyway: bool = False,
     ) -> None:
         refuse_compiled(path)
-        self.anyway = anyway
+        self.anyway, self.bound = anyway, bound
         self.differences: list[str] = []
         self.cpu = CpuModel.load(path, bound.compiled.inference)
         network = self.cpu.network

@@ -29,6 +29,7 @@ from darwinn_testbench.comparison.check import (
     CHIP_ARITHMETIC,
     COMPLETION,
     CPU_OPERATORS,
+    LITERT,
     NOTHING,
     OutputRow,
     decided,
@@ -43,26 +44,39 @@ from darwinn_testbench.report import Verdict
 _SUMMARIES = {
     CHIP_ARITHMETIC: f"equal {FROM_ORACLE}",
     CPU_OPERATORS: f"equal {FROM_CHIP}",
+    LITERT: "are within the policy of LiteRT",
     COMPLETION: "were produced",
     NOTHING: "could be judged: the reference does not have what the chip sends",
 }
 
 
 class WholeJudge:
-    """Judges what the CPU gives of ``model``, with ``references`` or without.
+    """Judges the outputs of ``model`` that its executable ``number`` does not send, with
+    ``references`` or without: what the CPU gives, and what further executables send.
+
+    ``further`` are the same references for the further executables of the model's graph, in order.
 
     Raises:
         InputError, ModelError, Unavailable: the reference has other outputs, or an operator that
             LiteRT cannot run.
     """
 
-    def __init__(self, asked: Asked, model: WholeModel, references: References | None) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        model: WholeModel,
+        number: int,
+        references: References | None,
+        further: Sequence[References] = (),
+    ) -> None:
         self.asked, self.model = asked, model
         self._seconds = 0.0
-        places = model.given_by_cpu
-        self.ports = tuple(port for port in model.results if port.name in places)
+        own, others = model.sent_by(number), (each.model.number for each in model.sessions)
+        self._elsewhere = model.sent_by(*others) - own
+        places = {port.name: place for place, port in enumerate(model.results)}
+        self.ports = tuple(port for port in model.results if port.name not in own)
         self._expected = (
-            None if references is None else CpuExpectation(references, self.ports, places)
+            None if references is None else CpuExpectation(references, self.ports, places, further)
         )
 
     def judge(
@@ -94,10 +108,15 @@ class WholeJudge:
             ]
         missing = self._expected.missing(expectation, names)
         by_chip = bool(missing) or self.asked.policy is not None
-        sent = inference.outputs if by_chip else _oracle(expectation, names)
+        if not by_chip:
+            sent = _oracle(expectation, names)
+            expected, missing = self._expected.by_oracle(case.inputs, sent)
+            by_chip = bool(missing)
+        if by_chip:
+            own = self._sent(expectation.references, inference, whole)
+            expected = self._expected.run(FROM_CHIP, case.inputs, own)
         usage = FROM_CHIP if by_chip else FROM_ORACLE
-        expected = self._expected.run(usage, case.inputs, sent)
-        litert, litert_missing = self._by_litert(expectation, case.inputs, names)
+        litert, litert_missing = self._by_litert(expectation, case.inputs)
         judged = []
         for row, port in zip(rows, self.ports, strict=True):
             found = _compared(row.tensor, expected[port.name], Exact(), port)
@@ -113,11 +132,37 @@ class WholeJudge:
                 else _compared(row.tensor, other, _shown_policy(row.tensor), port),
                 litert_missing="" if other is not None else litert_missing,
             )
-            judged.append(decided(row, CPU_OPERATORS if by_chip else CHIP_ARITHMETIC, found))
+            if by_chip and port.name in self._elsewhere:
+                judged.append(self._by_policy(row, other, port, missing or litert_missing))
+            else:
+                judged.append(decided(row, CPU_OPERATORS if by_chip else CHIP_ARITHMETIC, found))
         return judged
 
+    def _by_policy(
+        self, row: OutputRow, expected: AnyArray | None, port: TensorPort, missing: str
+    ) -> OutputRow:
+        """The row of what a further executable sends, if its own bytes say nothing."""
+        row = replace(row, cpu_operators=None, expected_from="")
+        if self.asked.policy is None or expected is None:
+            return replace(row, verdict=Verdict.REFUSED, decided_by=NOTHING, message=missing)
+        found = _compared(row.tensor, expected, self.asked.policy, port)
+        return decided(replace(row, litert=found), LITERT, found)
+
+    def _sent(
+        self, references: References, inference: Inference, whole: WholeInference
+    ) -> dict[int, AnyArray]:
+        """What the chip has sent in an inference, by tensor of the reference."""
+        assert self._expected is not None
+        others = [done for done in whole.on_chip if done is not inference]
+        pieces = [(references, inference), *zip(self._expected.further, others, strict=True)]
+        return {
+            index: done.outputs[name]
+            for piece, done in pieces
+            for name, index in piece.outputs.items()
+        }
+
     def _by_litert(
-        self, expectation: Expectation, given: TensorMap, names: Sequence[str]
+        self, expectation: Expectation, given: TensorMap
     ) -> tuple[dict[str, AnyArray], str]:
         """The reference in LiteRT from its inputs on, by output; or nothing, and why."""
         values, expected = expectation.litert, self._expected
@@ -126,13 +171,14 @@ class WholeJudge:
             return {}, values
         if all(index in values for index in expected.outputs.values()):
             return {name: values[index] for name, index in expected.outputs.items()}, ""
-        indices = {name: expectation.references.outputs[name] for name in names}
-        lost = [values.missing[k] for k in indices.values() if k in values.missing]
+        pieces = (expectation.references, *expected.further)
+        indices = [index for piece in pieces for index in piece.outputs.values()]
+        lost = [values.missing[index] for index in indices if index in values.missing]
         if lost:
             return {}, lost[0]
         try:
             # What LiteRT lacks is run here, from LiteRT's values.
-            sent = {name: values[index] for name, index in indices.items()}
+            sent = {index: values[index] for index in indices}
             return expected.run("LiteRT", given, sent), ""
         except ModelError as error:
             return {}, str(error)
@@ -154,10 +200,11 @@ class WholeJudge:
         return "; ".join([*parts, f"on the CPU: {named_operators(self.model.operators)}"])
 
 
-def _oracle(expectation: Expectation, names: Sequence[str]) -> dict[str, AnyArray]:
-    """What the chip should send, by port name."""
-    found = {name: expectation.find_chip(name)[0] for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+def _oracle(expectation: Expectation, names: Sequence[str]) -> dict[int, AnyArray]:
+    """What the chip should send, by tensor of the reference."""
+    indices = expectation.references.outputs
+    found = {indices[name]: expectation.find_chip(name)[0] for name in names}
+    return {index: value for index, value in found.items() if value is not None}
 
 
 def _shown_policy(tensor: AnyArray) -> Policy:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from darwinn_formats import tflite
@@ -17,6 +18,8 @@ from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.whole import open_segment
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.comparison.check import CHIP_ARITHMETIC
+from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compilation import compile as compilation
 from darwinn_testbench.compilation import sharing, times
 from darwinn_testbench.compilation.balance import Costs, balanced
@@ -91,6 +94,34 @@ def test_the_whole_model_gives_what_the_pieces_give_one_by_one() -> None:
     assert len(found.on_chip) == 3
     plain = run(Content(several.data, "m"), [tensors]).rows
     assert plain[-1].tensor.tobytes() == next(iter(found.outputs.values())).tobytes()
+
+
+def test_verify_judges_what_each_piece_sends() -> None:
+    """The CPU gives one output, and the last piece the other."""
+    network = RandomNetwork(6, (1, 6, 6, 4), signed=True)
+    network.layer(network.values[0], 8, 3)
+    over_floats(network)
+    network.layer(network.values[-1], 300, 3)
+    over_floats(network)
+    network.show(network.values[-1])
+    network.layer(network.values[-1], 8, 1)
+    data = network.finish()
+    (several,) = compiled([data], multiple_subgraphs=True, check=False)
+    assert pieces_of(several)[-1] == 2
+    reference = Content(data, "reference.tflite")
+    words: dict[str, Any] = {"runs": 2, "hazards": False, "proof": False}
+    report = verify(Content(several.data, "m"), reference, **words)
+    assert report.verdict is Verdict.PASS, report.headline
+    last = [row for row in report.rows if row.of_whole_model]
+    assert len(last) == 4 and {row.decided_by for row in last} == {CHIP_ARITHMETIC}
+    blob = bytes(load(Content(several.data, "m")).executables[-1].parameters)
+    assert several.data.count(blob) == 1
+    changed = several.data.replace(blob, bytes(each ^ 0x10 for each in blob))
+    with pytest.raises(InputError, match="not the model before compilation"):
+        verify(Content(changed, "m"), reference, **words)
+    report = verify(Content(changed, "m"), reference, **words, anyway=True)
+    assert report.verdict is Verdict.MISMATCH
+    assert [row.verdict.failed for row in report.rows if row.of_whole_model].count(True) == 2
 
 
 def test_a_further_piece_is_made_where_it_is_predicted_to_take_less_time(
