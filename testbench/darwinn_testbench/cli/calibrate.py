@@ -125,7 +125,9 @@ def command(
 def _next_step(report: Report[CalibrationRow], output: Path | None) -> str:
     if report.verdict is not Verdict.PASS:
         far = max(report.rows, key=lambda row: abs(row.left_out_error or row.error))
-        return f"measure {far.name} again, or leave it out: it is farthest off; and check --base"
+        # Two models are the fewest that can be fitted.
+        other = "leave it out" if len(report.rows) > 2 else "measure a further model"
+        return f"measure {far.name} again, or {other}: it is farthest off; and check --base"
     if output is None or str(output) == "-":
         return "the same with --output desk.toml writes a description for --host"
     return f"darwinn cycles MODEL --host {quote(str(output))} times other models with it"
