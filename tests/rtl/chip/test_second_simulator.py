@@ -76,6 +76,7 @@ def through_the_chip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wanted, words = host.copy(), [0xC0DE0000, 0xC0DE0001]
     wanted[4103 : 4103 + given] = host[5 : 5 + given]
     wanted[4103 + given : 4111 + given] = np.array(words, "<u4").view(np.uint8)
+    rtl.unmap_all()  # all players of a process share host memory
     rtl.map(0, host.ctypes.data, host.size)
     rtl.descriptor(DescriptorTag.INPUT, 1 << 63 | 5, given)
     for name, count, fields in (
