@@ -8,7 +8,7 @@ import json
 import math
 import os
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ FEWEST = 2
 
 AT_MOST = 15.0
 """Percent: the mean error of a good fit for a model that took no part in it, at most."""
+
+_LEAST, _MOST = 1e-6, 1e9
+"""Milliseconds that an inference may take: a fit to others would overflow."""
 
 _WRITTEN = (*PARAMETERS, "scatter")
 """What a host file has of its own; everything else is that of the description it extends."""
@@ -67,19 +70,18 @@ def given_times(words: Iterable[str]) -> dict[str, list[float]]:
 
 def times_of_csv(path: Path) -> dict[str, list[float]]:
     """Milliseconds by model, of a CSV with a model and a time in each line; a first line without
-    a time is a heading. Cells are separated by commas, or by semicolons or tabs: then times may
-    have a decimal comma. Models count from the folder of the CSV.
+    a time is a heading, unless it names a file. Cells are separated by commas, or by semicolons or
+    tabs: then times may have a decimal comma. Models count from the folder of the CSV.
 
     Raises ``InputError`` naming the line, ``FormatError`` if the file is too large, ``OSError``.
     """
     times: dict[str, list[float]] = {}
     text = read_file(path).decode("utf-8-sig", "replace")
     separator = next((each for each in ";\t" if each in text), ",")
-    for number, line in enumerate(csv.reader(io.StringIO(text), delimiter=separator), 1):
-        cells = [cell.strip() for cell in line]
+    for number, cells in _lines(text, separator, path):
         if separator != ",":
             cells[1:] = (cell.replace(",", ".") for cell in cells[1:])
-        if not any(cells) or (number == 1 and not _is_number(cells[-1])):
+        if not any(cells) or (number == 1 and _is_heading(cells, path.parent)):
             continue
         where = f"{path}: line {number}"
         if len(cells) != FEWEST:
@@ -93,6 +95,21 @@ def times_of_csv(path: Path) -> dict[str, list[float]]:
     return times
 
 
+def _lines(text: str, separator: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a CSV with their numbers, each as cells; a line may end in CR alone."""
+    reader = csv.reader(io.StringIO(text, newline=None), delimiter=separator)
+    try:
+        for number, line in enumerate(reader, 1):
+            yield number, [cell.strip() for cell in line]
+    except csv.Error as error:
+        raise InputError(f"{path}: line {reader.line_num}: {error}") from None
+
+
+def _is_heading(cells: Sequence[str], folder: Path) -> bool:
+    """Whether a first line is a heading, and not a model with a time that cannot be read."""
+    return not _is_number(cells[-1]) and not (folder / cells[0]).is_file()
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -103,7 +120,7 @@ def _is_number(text: str) -> bool:
 
 def _milliseconds(text: str, where: str) -> float:
     value = float(text) if _is_number(text) else math.nan
-    if not 0 < value < math.inf:
+    if not _LEAST <= value <= _MOST:
         raise InputError(f"{where}: {text!r} is no time in milliseconds")
     return value
 
@@ -133,6 +150,7 @@ def calibrate_host(
         FormatError, OSError: a file is not valid or cannot be read.
         SimulationError: a model cannot be timed.
     """
+    times = _by_file(times)
     if len(times) < FEWEST:
         raise InputError(f"{counted(len(times), 'model')} measured: give two or more")
     description, link = timing.chip_description(chip), timing.host_link(base)
@@ -182,6 +200,16 @@ def calibrate_host(
         + _message(found, figures),
     )
     return report, found.link
+
+
+def _by_file(times: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """Times of each file together, whatever names it goes by: under the first of them."""
+    first: dict[Path, str] = {}
+    together: dict[str, list[float]] = {}
+    for model, each in times.items():
+        name = first.setdefault(Path(model).resolve(), model)
+        together.setdefault(name, []).extend(each)
+    return together
 
 
 def _refuse_impossible(link: HostLink) -> None:

@@ -23,7 +23,9 @@ from darwinn_testbench.cli import options
 from darwinn_testbench.cli.completed import offered
 from darwinn_testbench.cli.console import finish
 from darwinn_testbench.cli.declared import argument, option
+from darwinn_testbench.cli.outputs import is_named_by
 from darwinn_testbench.cli.progress import progress_bar
+from darwinn_testbench.errors import InputError
 from darwinn_testbench.report import Column, Report, Verdict, significant, table
 from darwinn_testbench.report.files import write_result
 from darwinn_testbench.report.shell import quote
@@ -108,6 +110,8 @@ def command(
     given = given_times(measured or ())
     for model, more in times_of_csv(times).items() if times is not None else ():
         given.setdefault(model, []).extend(more)
+        if output is not None and is_named_by(output, model):
+            raise InputError(f"{output}: --output would replace a model that {times} names")
     with progress_bar() as progress:
         report, link = calibrate_host(given, base, chip, at_most=at_most, progress=progress)
     if output is not None:

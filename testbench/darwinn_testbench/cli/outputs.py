@@ -129,13 +129,14 @@ def refuse_two_on_stdout(parameters: Sequence[Any], values: Mapping[str, Any]) -
 
 
 def is_named_by(path: Path, word: str) -> bool:
-    """Whether a word of a command line, or what follows an ``=`` in it, names the file ``path``."""
+    """Whether a word of a command line names the file ``path``, or one side of an ``=`` in it."""
     if not path.is_file():
         return False
     if word == "-":
         return _is_standard_input(path)
-    begins = [0, *(place + 1 for place, letter in enumerate(word) if letter == "=")]
-    return any(_is_same(path, Path(word[begin:])) for begin in begins if word[begin:])
+    signs = [place for place, letter in enumerate(word) if letter == "="]
+    sides = [word, *(word[:sign] for sign in signs), *(word[sign + 1 :] for sign in signs)]
+    return any(_is_same(path, Path(side)) for side in sides if side)
 
 
 def _called(parameter: Any) -> str:

@@ -246,8 +246,11 @@ def test_a_csv_and_the_command_line_go_together(
         (["one.tflite=fast"], "'fast' is no time in milliseconds"),
         (["one.tflite=-1"], "'-1' is no time"),
         (["one.tflite=inf"], "'inf' is no time"),
+        (["one.tflite=1e-320", "two.tflite=1"], "'1e-320' is no time"),
+        (["one.tflite=1e300", "two.tflite=1"], "'1e300' is no time"),
         (["one.tflite=1"], "1 model measured: give two or more"),
         (["one.tflite=1", "one.tflite=2"], "1 model measured: give two or more"),
+        (["one.tflite=1", "./one.tflite=2"], "1 model measured: give two or more"),
         (["one.tflite=1", "gone.tflite=2"], "gone.tflite"),
         (["one.tflite=1", "two.tflite=2", "--base", "usb5"], "neither a TOML file nor one of"),
         (["one.tflite=1", "two.tflite=2", "--base", "harness"], "the harness's link belongs to"),
@@ -272,6 +275,7 @@ def test_what_is_wrong_is_said(
         "one.tflite;{one}\ntwo.tflite;{two}\n",
         "\ufeffmodel;ms\none.tflite;{one}\ntwo.tflite;{two}\n",
         "one.tflite\t{one}\ntwo.tflite\t{two}\n",
+        "one.tflite;{one}\rtwo.tflite;{two}\r",
     ],
 )
 @pytest.mark.parametrize("comma", [True, False])
@@ -292,6 +296,37 @@ def test_a_csv_without_times_is_named(
     (tmp_path / "times.csv").write_text(text)
     assert run_command_line(["calibrate", "--times", str(tmp_path / "times.csv")]) == 2
     assert "times.csv: has no time: give a model" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("one.tflite;1.234,5\ntwo.tflite;2\n", "line 1: '1.234.5' is no time"),
+        ("one.tflite,2 ms\ntwo.tflite,2\n", "line 1: '2 ms' is no time"),
+        ("one.tflite,1\n" + "x" * (1 << 18), "line 2: field larger than field limit"),
+    ],
+    ids=["thousands", "unit", "long"],
+)
+def test_a_line_that_cannot_be_read_is_no_heading(
+    folder: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A first line of a model was left out without a word."""
+    (folder / "wrong.csv").write_text(text)
+    assert run_command_line(["calibrate", "--times", str(folder / "wrong.csv")]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_description_replaces_no_model_of_a_csv(
+    folder: Path, measured: dict[str, float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The CSV alone is on the command line."""
+    model = folder / "one.tflite"
+    before = model.read_bytes()
+    (folder / "own.csv").write_text("".join(f"{k}.tflite,{v}\n" for k, v in measured.items()))
+    words = ["calibrate", "--times", str(folder / "own.csv"), "--output", str(model)]
+    assert run_command_line(words) == 2
+    assert "would replace a model that" in " ".join(capsys.readouterr().err.split())
+    assert model.read_bytes() == before
 
 
 TIMES_OFF = {"one": 1, "two": 2, "three": 4}

@@ -95,6 +95,7 @@ def test_no_result_replaces_what_is_read(
         "report dense_edgetpu.tflite -r dense.tflite --output dense.tflite",
         "report dense_edgetpu.tflite -r dense.tflite --sandbox --output ./dense.tflite",
         "run dense_edgetpu.tflite -i x=dense.tflite -o dense.tflite",
+        "calibrate dense_edgetpu.tflite=1 dense.tflite=2 -o dense.tflite",
         "run dense_edgetpu.tflite --preload wide:0:0=dense.tflite -o dense.tflite",
         "diff dense_edgetpu.tflite dense.package -r A=dense.tflite --html dense.tflite",
         "verify dense_edgetpu.tflite --junit dense.tflite --no-such-option -r dense.tflite",
