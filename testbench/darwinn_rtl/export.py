@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,6 +70,27 @@ def export(folder: Path, top: str, *, plain: bool = False) -> list[Path]:
     if top not in tops():
         raise ExportFailed(f"no module is called {top}; there are {', '.join(tops())}")
     with tempfile.TemporaryDirectory() as work:
+        # Nothing is half written if it is refused or interrupted, and yosys takes no odd paths.
+        whole = Path(work, "whole")
+        names = _write_sources(whole, top)
+        written = [*names, WAIVERS, FILE_LIST, f"{top}.core"]
+        if plain:
+            written.append(_plain(whole, top, names).name)
+        put_in_place(whole, folder)
+    return [folder / name for name in written]
+
+
+def put_in_place(whole: Path, folder: Path) -> None:
+    """Copy the files of a folder to another one, which is made; what else is there stays."""
+    for path in filter(Path.is_file, sorted(whole.rglob("*"))):
+        target = folder / path.relative_to(whole)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+
+
+def _write_sources(folder: Path, top: str) -> list[str]:
+    """Write the sources of ``top`` and the lists of them; return the sources in order."""
+    with tempfile.TemporaryDirectory() as work:
         made = generate(Path(work), Design(top, registers=True))
         needed = in_order([*made, *source_files()], top)
         names = [_name(path, Path(work)) for path in needed]
@@ -78,10 +100,7 @@ def export(folder: Path, top: str, *, plain: bool = False) -> list[Path]:
     (folder / WAIVERS).write_text(source(WAIVERS).read_text())
     (folder / FILE_LIST).write_text("".join(f"{name}\n" for name in names))
     (folder / f"{top}.core").write_text(_core(top, names))
-    written = [folder / name for name in (*names, WAIVERS, FILE_LIST, f"{top}.core")]
-    if plain:
-        written.append(_plain(folder, top, names))
-    return written
+    return names
 
 
 def _name(path: Path, generated: Path) -> str:

@@ -101,20 +101,23 @@ def export_program(
         SimulationError: the program fails, or uses what the RTL lacks.
         OSError: the files cannot be written.
     """
-    from darwinn_rtl.export import CHIP, export_player
+    from darwinn_rtl.export import CHIP, export_player, put_in_place
 
     models = tuple(open_models(model))
     if len(models) != 1:
         raise InputError(f"{name_of(model)} holds {len(models)} compiled models, and not one")
     place = Path(folder)
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as made_in:
+        whole = Path(made_in)
         player = _record(models[0], seed, Path(work))
-        exported = export_design(place, CHIP, plain=True)
-        recorded = [shutil.copy(path, place) for path in player.files]
-    made = export_player(place, place / f"{CHIP}.v", player.memory_bytes, player.regions)
-    written = _written("export", place, [*made, *map(Path, recorded)])
+        exported = export_design(whole, CHIP, plain=True)
+        recorded = [Path(shutil.copy(path, whole)) for path in player.files]
+        made = export_player(whole, whole / f"{CHIP}.v", player.memory_bytes, player.regions)
+        written = _written("export", whole, [*made, *recorded])
+        put_in_place(whole, place)
     figures = {**exported.figures, "seed": seed}
-    return replace(exported, rows=(*exported.rows, *written.rows), figures=figures)
+    rows = (*exported.rows, *written.rows)
+    return replace(exported, file=str(place), rows=rows, figures=figures)
 
 
 def _record(model: BoundModel, seed: int, folder: Path) -> RecordingPlayer:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from darwinn_rtl import toolchain
 from darwinn_rtl.build_folders import build_root, locked
-from darwinn_rtl.export import export, tops
+from darwinn_rtl.export import ExportFailed, export, tops
 from darwinn_rtl.own_design import tests_of as own_tests
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.errors import InputError
@@ -135,6 +135,28 @@ def test_plain_verilog_is_read_by_icarus(tmp_path: Path) -> None:
     *_, plain = export(tmp_path, "harness", plain=True)
     command = ["iverilog", "-g2005", "-s", "harness", "-o", str(tmp_path / "a.out"), str(plain)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_plain_verilog_goes_to_a_folder_of_any_name(tmp_path: Path) -> None:
+    """Yosys takes what is behind a space for another file."""
+    pytest.importorskip("pyosys", reason="no yosys: pip install 'darwinn-testbench[dev]'")
+    *_, plain = export(tmp_path / "my chip", "axi_port_check", plain=True)
+    assert "module axi_port_check" in plain.read_text()
+
+
+@pytest.mark.parametrize("end", [ExportFailed, KeyboardInterrupt])
+def test_an_export_that_does_not_end_leaves_nothing_behind(
+    end: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources without the plain Verilog that was asked for looked whole."""
+
+    def refuse(*_: object) -> None:
+        raise end
+
+    monkeypatch.setattr("darwinn_rtl.export.plain_verilog", refuse)
+    with pytest.raises(end):
+        export(tmp_path / "chip", "axi_port_check", plain=True)
+    assert not (tmp_path / "chip").exists()
 
 
 @nightly_too
