@@ -17,6 +17,7 @@ from darwinn_testbench.compiler.stages.operands import (
     StaysError,
     activation_of,
     requantising,
+    sides_of,
     stage_of,
     unchanged,
 )
@@ -166,20 +167,29 @@ def split_v(importer: Operands, operator: Operator) -> Made:
 
 
 def strided_slice(importer: Operands, operator: Operator) -> AnyOperation:
-    """STRIDED_SLICE."""
+    """STRIDED_SLICE. Where it drops axes of one element, the result has the same pixels."""
     shape = importer.tensor(operator, 0).shape
     begin, _, strides = (importer.tensor(operator, place).constant for place in (1, 2, 3))
-    masks = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    masks = ("ellipsis_mask", "new_axis_mask")
     if begin is None or strides is None or any(operator.options.get(name) for name in masks):
         raise StaysError("a slice of another form")
+    drops, free = (
+        int(operator.options.get(f"{name}_mask", 0)) for name in ("shrink_axis", "begin")
+    )
     steps = np.asarray(strides).reshape(-1)
     if (steps < 1).any():
         raise StaysError("a slice backwards")
-    mask = int(operator.options.get("begin_mask", 0))
     firsts = [
-        0 if mask >> axis & 1 else min(max(int(first) % size if first < 0 else int(first), 0), size)
+        0 if free >> axis & 1 else min(max(int(first) % size if first < 0 else int(first), 0), size)
         for axis, (first, size) in enumerate(zip(np.asarray(begin).reshape(-1), shape, strict=True))
     ]
+    dropped = [axis for axis in range(len(shape)) if drops >> axis & 1]
+    kept = list(importer.network.tensors[operator.outputs[0]].shape)
+    for axis in dropped:
+        kept.insert(axis, 1)
+    _, image = importer.result(operator)
+    if sides_of(tuple(kept)) != (image.height, image.width, image.channels):
+        raise StaysError("a slice that drops an axis of pixels")
     return _cut_of(importer, operator, firsts, steps.tolist())
 
 

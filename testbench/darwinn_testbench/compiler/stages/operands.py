@@ -165,7 +165,7 @@ class Operands:
         if tensor.constant is not None:
             raise StaysError("a constant operand")
         image = self.image(tensor.index)
-        if _sides(tensor.shape) == (image.height, image.width, image.channels):
+        if sides_of(tensor.shape) == (image.height, image.width, image.channels):
             return image
         if tensor.index not in self._reshaped:
             like = image_of(tensor)
@@ -256,7 +256,7 @@ class Operands:
         return operation.result
 
 
-def _sides(shape: tuple[int, ...]) -> tuple[int, int, int]:
+def sides_of(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """Height, width and channels of a shape."""
     if len(shape) > IMAGE_RANK or (len(shape) == IMAGE_RANK and shape[0] != 1):
         raise StaysError("more than one image")
@@ -276,7 +276,7 @@ def image_of(tensor: NetworkTensor, widest: int = 1) -> Image:
         raise StaysError("not quantised")
     if tensor.variable:
         raise StaysError("a variable")
-    height, width, channels = _sides(tensor.shape)
+    height, width, channels = sides_of(tensor.shape)
     if not height * width * channels:
         raise StaysError("no elements")
     size = tensor.dtype.itemsize
