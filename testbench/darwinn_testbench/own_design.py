@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -107,13 +106,12 @@ def export_program(
     if len(models) != 1:
         raise InputError(f"{name_of(model)} holds {len(models)} compiled models, and not one")
     place = Path(folder)
-    with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as made_in:
-        whole = Path(made_in)
-        player = _record(models[0], seed, Path(work))
+    with tempfile.TemporaryDirectory() as work:
+        whole = Path(work)
+        player = _record(models[0], seed, whole)
         exported = export_design(whole, CHIP, plain=True)
-        recorded = [Path(shutil.copy(path, whole)) for path in player.files]
         made = export_player(whole, whole / f"{CHIP}.v", player.memory_bytes, player.regions)
-        written = _written("export", whole, [*made, *recorded])
+        written = _written("export", whole, [*made, *player.files])
         put_in_place(whole, place)
     figures = {**exported.figures, "seed": seed}
     rows = (*exported.rows, *written.rows)

@@ -1,4 +1,4 @@
-"""What driver and scalar core do to a chip, for its player in plain Verilog (``plain_player.v``).
+"""A recording of what driver and scalar core do to a chip: its player is ``plain_player.v``.
 
 A recording is a file with a line for each operation, which says in which cycle Verilator was done
 with it, and images of host memory before and after each run.
@@ -62,7 +62,7 @@ class RecordingPlayer(ChipPlayer):
 
     @property
     def files(self) -> list[Path]:
-        """What is recorded."""
+        """The files of the recording."""
         images = (self._folder / f"memory_{number}.hex" for number in range(self._images))
         return [self._folder / PROGRAM, *images]
 
@@ -149,7 +149,7 @@ class RecordingPlayer(ChipPlayer):
         self._done(Operation.RUN)
 
     def _show_memory(self) -> None:
-        """What the host has mapped, before the chip can look at it."""
+        """Record what the host has mapped, before the chip can look at it."""
         if not self._is_shown:
             self._note_memory(Operation.LOAD)
             self._is_shown = True

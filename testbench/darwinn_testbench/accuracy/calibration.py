@@ -57,7 +57,7 @@ _ENOUGH = 3
 _POOR = 0.06
 """A scatter from which on a clock between those of the runtime is tried: a hot chip slows down."""
 _MOST = math.log(1e12)
-"""Of the ends of intervals: more than any parameter may be."""
+"""The end of an interval without a bound: more than any parameter may be."""
 _UNRELATED = 0.01
 """A correlation between that and 0 moves no interval by as much as a hundredth."""
 _SAME = 2.7

@@ -70,7 +70,7 @@ class Fit:
 
     @property
     def spread(self) -> Spread:
-        """What is known of the next network where there are too few to leave one out."""
+        """The spread of the next network where there are too few to leave one out."""
         return Spread(self.deviations, self.correlations, self.scatter * student(self.freedom))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 
 _SHELL, _WORDS, _PLACE = "_DARWINN_COMPLETE", "COMP_WORDS", "COMP_CWORD"
-"""What a shell asks with: which shell it is, the words, and the place of the one to complete."""
+"""A shell's question: which shell it is, the words, and the place of the one to complete."""
 
 
 def offered(names: Sequence[str], suffix: str = "") -> Callable[[str], list[str]]:
