@@ -126,6 +126,7 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         # Loaded with a command, as the list of commands does without it.
         from darwinn_testbench.cli import project
+        from darwinn_testbench.cli.outputs import refuse_empty
 
         name = str(self.name)
         entries = settings(name)
@@ -136,6 +137,8 @@ class _Command(TyperCommand):
             args, taken_back = project.without_opposites(entries, args)
         defaults = project.defaults_of(entries, taken_back)
         ctx.default_map = defaults.values
+        paths = [each for each in self.params if not _is_command_line(name, each)]
+        refuse_empty(paths, {**defaults.values, **self.make_parser(ctx).parse_args(list(args))[0]})
         left = super().parse_args(ctx, args)
         usual = {each.name: each.default for each in self.params}
         said = [each for each in defaults.said if _source(ctx, each) == _BY_PROJECT]
@@ -164,6 +167,11 @@ class _Command(TyperCommand):
         # Bounds beside N would take the help's columns; what is beyond is answered with them.
         rich_utils.RANGE_STRING = ""
         super().format_help(ctx, formatter)
+
+
+def _is_command_line(command: str, parameter: Any) -> bool:
+    """Whether a parameter is the words of another program, which may be empty."""
+    return command in _RUN_PROGRAMS and parameter.param_type_name == "argument"
 
 
 def _source(ctx: Any, name: str) -> str:

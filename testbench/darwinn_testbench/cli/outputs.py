@@ -73,9 +73,10 @@ TEXTS = frozenset(
         "--shapes",
         "--test",
         "--top",
+        "TOPIC",
     }
 )
-"""Options whose value is no file, even where one is called so."""
+"""Options and arguments whose value is no file, even where one is called so."""
 
 
 def refuse_replacing(parameters: Sequence[Any], values: Mapping[str, Any]) -> None:
@@ -109,6 +110,22 @@ def refuse_replacing(parameters: Sequence[Any], values: Mapping[str, Any]) -> No
     for (option, path), (other, further) in combinations(written, 2):
         if _same_target(path, further):
             raise InputError(f"{path}: {option} and {other} both write it: name two files")
+
+
+def refuse_empty(parameters: Sequence[Any], words: Mapping[str, Any]) -> None:
+    """Refuse an empty text in the place of a path, which would be the current folder.
+
+    Args:
+        parameters: arguments and options of the command.
+        words: the texts of each on the command line or in the project's file, by its name.
+
+    Raises:
+        InputError: naming the argument or the option.
+    """
+    for parameter in parameters:
+        called = _called(parameter)
+        if called not in TEXTS and "" in _texts(words.get(parameter.name)):
+            raise InputError(f"{called} is empty: name a file or a folder")
 
 
 def refuse_two_on_stdout(parameters: Sequence[Any], values: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ EXAMPLES = """**Examples**
 `darwinn sample build/sample --seed 7 --json`
 """
 
-Directory = Annotated[str, argument("DIR", "Folder for the files; the command creates it.")]
+Directory = Annotated[Path, argument("DIR", "Folder for the files; the command creates it.")]
 Seed = Annotated[int, option("--seed N", "Seed of the weights.", min=0)]
 
 _COLUMNS: tuple[Column[SampleRow], ...] = (
@@ -46,7 +46,7 @@ def command(directory: Directory, seed: Seed = 0, json: settings.Json = False) -
     compiled, reference = Path(directory, row.name), Path(directory, row.reference)
     finish(
         report,
-        file=directory,
+        file=str(directory),
         as_json=json,
         body=_body,
         next_step=f"darwinn verify {quote(str(compiled))} --reference {quote(str(reference))}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,20 @@ def options() -> Iterator[tuple[str, Any]]:
                 yield name, parameter
 
 
+def paths() -> Iterator[tuple[str, str, list[str]]]:
+    """What names a file or a folder, and a command line in which it is empty."""
+    for name, parameter in options():
+        if parameter.opts[0] not in TEXTS:
+            yield name, parameter.opts[0], [name, parameter.opts[0], ""]
+    for name in set(commands.SUMMARIES) - {"delegate", "device", "docs"}:
+        places = [each for each in commands.load(name).params if each.param_type_name == "argument"]
+        for empty in places:
+            words = {"ACTION": "export", empty.metavar: ""}
+            if empty.metavar not in ("ACTION", "SHELL"):
+                line = [name, *(words.get(each.metavar, "x") for each in places)]
+                yield name, empty.metavar.strip("[]."), line
+
+
 def writing() -> Iterator[tuple[str, str]]:
     """Options that write, of the commands that read a file."""
     without = ("harness", "warm-up")
@@ -47,7 +62,7 @@ def writing() -> Iterator[tuple[str, str]]:
 def test_every_option_says_what_its_value_is() -> None:
     """A new one has to be listed: as one that writes, one that reads, or one of neither."""
     found = {parameter.opts[0] for _, parameter in options()}
-    assert found == set(OUTPUTS) | TEXTS | READS
+    assert found == {each for each in (*OUTPUTS, *TEXTS, *READS) if each.startswith("-")}
     assert len(list(writing())) > 40
 
 
@@ -55,6 +70,27 @@ def test_what_begins_with_path_writes_unless_it_is_known_to_read() -> None:
     for _, parameter in options():
         if parameter.metavar == "PATH" and parameter.opts[0] != "--expected":
             assert parameter.opts[0] in OUTPUTS
+
+
+@pytest.mark.parametrize(("command", "place", "line"), sorted(paths()))
+def test_no_path_is_empty(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    place: str,
+    line: list[str],
+) -> None:
+    """An empty path would be the current folder: `harness export ""` wrote there."""
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(line) == 2
+    assert f"darwinn {command}: bad-input: {place} is empty" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_word_of_a_command_line_may_be_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["delegate", "--", sys.executable, "-c", "", ""]) == 0
+    assert "empty" not in capsys.readouterr().err
 
 
 @pytest.fixture

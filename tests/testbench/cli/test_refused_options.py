@@ -37,7 +37,7 @@ def test_a_map_without_a_reference_is_refused(
     ("references", "said"),
     [
         (["A="], "--reference A=: a file is missing: --reference A=MODEL"),
-        ([""], "a file is missing"),
+        ([""], "--reference is empty"),
         (["x", "y"], "A has x already; for two models before compilation: --reference A=MODEL"),
         (["A=x", "A=y"], "A has x already"),
     ],
