@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,8 +18,16 @@ print("SECONDS", time.process_time())
 """
 
 
+_MOST_ERRORS = 3
+"""Errors of yosys that are shown."""
+
+_ERROR = re.compile(r"ERROR: |Source line ")
+_SUMMARY = "; see full log for details"
+_FOLDERS = re.compile(r"\S*/(?=[\w.]+:\d+:)")
+
+
 class DesignRefused(Exception):
-    """Yosys cannot read the design, or has failed; the text is the end of what it says."""
+    """Yosys cannot read the design, or has failed; the text is its first errors."""
 
 
 def is_installed() -> bool:
@@ -62,5 +71,16 @@ def run_script(script: Path) -> tuple[str, float]:
     )
     log, said, seconds = done.stdout.rpartition("\nSECONDS ")
     if done.returncode or not said:
-        raise DesignRefused(done.stdout[-4000:])
+        raise DesignRefused(first_errors(done.stdout))
     return log, float(seconds)
+
+
+def first_errors(log: str) -> str:
+    """The first errors in what yosys says, files without their folders; or how it ends."""
+    lines = [_FOLDERS.sub("", line).strip() for line in log.splitlines()]
+    errors = [line for line in lines if _ERROR.search(line) and not line.endswith(_SUMMARY)]
+    if not errors:
+        return "\n".join(line for line in lines[-_MOST_ERRORS:] if line)
+    errors.sort(key=lambda line: "ERROR: " not in line)
+    more = len(errors) - _MOST_ERRORS
+    return "; ".join([*errors[:_MOST_ERRORS], *([f"{more} more errors"] if more > 0 else [])])

@@ -13,6 +13,7 @@ from darwinn_rtl import toolchain
 from darwinn_rtl.build_folders import build_root, locked
 from darwinn_rtl.export import ExportFailed, export, tops
 from darwinn_rtl.own_design import tests_of as own_tests
+from darwinn_rtl.yosys import first_errors
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.errors import InputError
 from darwinn_testbench.own_design import begin_design, try_design
@@ -135,6 +136,30 @@ def test_plain_verilog_is_read_by_icarus(tmp_path: Path) -> None:
     *_, plain = export(tmp_path, "harness", plain=True)
     command = ["iverilog", "-g2005", "-s", "harness", "-o", str(tmp_path / "a.out"), str(plain)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_a_refusal_of_yosys_begins_with_its_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyosys")
+    line = ["harness", "export", "--plain", "--top", "host_memory", str(tmp_path / "out")]
+    assert run_command_line(line) == 3
+    error = capsys.readouterr().err
+    assert "yosys refuses host_memory: host_memory.sv:" in error
+    assert "ERROR: top-level module" in error
+    assert len(error) < 300
+
+
+def test_errors_of_yosys_stand_before_its_warnings() -> None:
+    """Of many the first are shown; of none, how it ends."""
+    error = "../../whole/bench/a_b.sv:7: ERROR: wrong"
+    warnings = "a.sv:1: warning: odd\n" * 100
+    assert first_errors(f"{warnings}{error}\n    x = 1;\n") == "a_b.sv:7: ERROR: wrong"
+    assert first_errors(f"Source line /x/a.sv:3:4: y\n{error}") == (
+        "a_b.sv:7: ERROR: wrong; Source line a.sv:3:4: y"
+    )
+    assert first_errors(f"{error}\n" * 9).endswith("ERROR: wrong; 6 more errors")
+    assert first_errors("begun\nkilled") == "begun\nkilled"
 
 
 def test_plain_verilog_goes_to_a_folder_of_any_name(tmp_path: Path) -> None:
