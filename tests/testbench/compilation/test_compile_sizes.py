@@ -7,8 +7,10 @@ import pytest
 from darwinn_formats.files import Content
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_formats.tflite import options as o
+from darwinn_sim import chip
 from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_model
 from darwinn_testbench.compilation.engines import compare_engines
+from darwinn_testbench.compiler.parameters import UNIT_BYTES
 from darwinn_testbench.compiler.random_networks import RandomNetwork
 from darwinn_testbench.compiler.stages import fitting, needs, parts, planning, schedule
 from darwinn_testbench.compiler.stages.bands import Chain
@@ -171,6 +173,22 @@ def test_single_channels_of_a_vector_read_nothing_behind_its_end() -> None:
     data = network.finish()
     result = compile_model(Content(data, "model.tflite"), CompileOptions(check=False))
     assert not compare_engines(result.data, data, "model").reason
+
+
+def test_a_chunk_waits_for_no_parameters_that_come_in_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The host was asked for all at once, and sent the next chunk behind what had no room yet."""
+    monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas, most: 0)
+    monkeypatch.setattr(schedule, "_CHUNK_BUNDLES", 300)
+    network = RandomNetwork(3, (1, 512), signed=True)
+    value = network.values[0]
+    for _ in range(4):
+        value = network.dense(value, [512])
+    model = Content(network.finish(), "model.tflite")
+    result = compile_model(model, CompileOptions(check=True, times=True))
+    assert result.report.figures["streamed_bytes"] > 2 * chip.PARAMETER_UNITS * UNIT_BYTES
+    assert_proved(result)
 
 
 def test_long_steps_are_cut_into_parts(monkeypatch: pytest.MonkeyPatch) -> None:

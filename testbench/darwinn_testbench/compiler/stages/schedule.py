@@ -7,7 +7,7 @@ channel A of the ring.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from darwinn_formats.darwinn import Description
@@ -55,12 +55,17 @@ class TooLongError(Portable):
 class Parameters:
     """Parameters on their way to where phases need them: from the host, or from a tile."""
 
-    def __init__(self, program: Assembler, phases: Sequence[Phase], cache: Cache) -> None:
+    def __init__(
+        self, program: Assembler, phases: Sequence[Phase], cache: Cache, ends: Sequence[int]
+    ) -> None:
         self._program = program
         self._cache = cache
-        self._units = sum(_units(piece) for piece in streamed(phases, cache))
+        # The host sends a chunk behind all that it was asked for before, and what is sent in that
+        # chunk may be the only thing that makes room for the rest: so the rest is that of a chunk.
+        self._ends = (*ends, sum(_units(piece) for piece in streamed(phases, cache)))
         self._asked = 0
-        self._sent = 0
+        self.sent = 0
+        """Units that the host has been asked for and that have been sent to tiles."""
 
     def _ask(self, units: int) -> None:
         """Ask the host for more of them; they wait in the parameter buffer as far as it goes."""
@@ -85,11 +90,12 @@ class Parameters:
     def load(self, pieces: Sequence[Piece], *, rest: bool) -> None:
         """Have pieces sent to their tiles; kept ones that follow one another travel together.
 
-        With ``rest`` the host is asked for all that it has to send, else for these alone.
+        With ``rest`` the host is asked for all that the chunk needs, else for these alone.
         """
         coming = sum(_units(each) for each in pieces if self.streams([each]))
-        if coming and self._sent == self._asked:
-            self._ask(self._units - self._sent if rest else coming)
+        if coming and self.sent == self._asked:
+            end = next(each for each in self._ends if each > self.sent)
+            self._ask(end - self.sent if rest else coming)
         run: list[Piece] = []
         for piece in pieces:
             if self._cache.segments_of(piece) is None:
@@ -111,10 +117,10 @@ class Parameters:
             piece.tiles,
             walk("RingConsumerA", "wide_write", piece.row, [(len(rows), 1)]),
         )
-        popped = Watcher(ScalarFlag.PARAMETER_POP, depth=0, expected=wrapped(self._sent + 1))
+        popped = Watcher(ScalarFlag.PARAMETER_POP, depth=0, expected=wrapped(self.sent + 1))
         program.emit(
             "RingInfeed",
-            through_buffer("RingInfeed", self._sent, _units(piece), chip.PARAMETER_UNITS),
+            through_buffer("RingInfeed", self.sent, _units(piece), chip.PARAMETER_UNITS),
             signal(),
             wait("RingInfeed", popped),
             fifo=InfeedSource.PARAMETERS,
@@ -122,7 +128,7 @@ class Parameters:
             row_words=rows.shape[1] // chip.WORD_BYTES - 1,
             sync_increment=1,
         )
-        self._sent += _units(piece)
+        self.sent += _units(piece)
 
     def _broadcast(self, pieces: Sequence[Piece]) -> None:
         """From the tiles that keep them, on channel B: pieces that lie one behind the other."""
@@ -179,12 +185,25 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
     """Write phases, and have their parameters come.
 
     What the host sends comes in the order in which it is asked for: until the last input is there,
-    it is asked for the parameters of each phase alone, when nothing else is to come.
+    it is asked for the parameters of each phase alone, when nothing else is to come. Behind it, it
+    is asked for those of all phases of a chunk; a trial says which ones these are.
 
     Raises:
         TooLongError: a phase does not fit program memory.
     """
-    parameters = Parameters(program, phases, cache)
+    sent = _write_phases(Assembler(), phases, cache, {}) if streamed(phases, cache) else {}
+    _write_phases(program, phases, cache, sent)
+
+
+def _write_phases(
+    program: Assembler, phases: Sequence[Phase], cache: Cache, begins: Mapping[int, int]
+) -> dict[int, int]:
+    """Write phases, and find those at which a chunk begins, with the units sent before them.
+
+    ``begins`` are some that have been found before.
+    """
+    found: dict[int, int] = {}
+    parameters = Parameters(program, phases, cache, list(begins.values()))
     last_input = max((k for k, phase in enumerate(phases) if phase.receives), default=-1)
     loaded = -1
     done = -1
@@ -192,8 +211,9 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
     for number, phase in enumerate(phases):
         if number == done:
             continue
-        if program.bundles > _CHUNK_BUNDLES:
+        if number in begins or program.bundles > _CHUNK_BUNDLES:
             program.next_chunk()
+            found[number] = parameters.sent
         before = loaded
         if phase.load and loaded < number:
             parameters.load(phase.load if left is None else left, rest=number > last_input)
@@ -221,6 +241,7 @@ def write_phases(program: Assembler, phases: Sequence[Phase], cache: Cache) -> N
         barrier(program)
         if program.bundles > _MOST_BUNDLES:
             raise TooLongError(phase.operation)
+    return found
 
 
 def _in_time(
