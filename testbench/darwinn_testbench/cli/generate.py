@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from rich.console import RenderableType
 
@@ -55,7 +55,8 @@ Check = Annotated[
     ),
 ]
 EngineChoice = Annotated[
-    Engine, option("--engine", "rtl: with --check, run each network in SystemVerilog, too.")
+    Literal["model", "rtl"],
+    option("--engine", "rtl: with --check, run each network in SystemVerilog, too."),
 ]
 Keep = Annotated[
     str | None,
@@ -104,7 +105,7 @@ def command(
     size: Size = None,
     out: Out = None,
     check: Check = False,
-    engine: EngineChoice = Engine.MODEL,
+    engine: EngineChoice = "model",
     keep: Keep = None,
     shapes: Shapes = None,
     against: Against = None,
@@ -126,7 +127,7 @@ def command(
         keep=None if keep is None else tuple(_number(each, "--keep") for each in _names(keep)),
         inputs=tuple(map(_shape, _names(shapes))),
         check=check,
-        engine=engine,
+        engine=Engine(engine),
         out=out,
         against=tuple(against or ()),
     )

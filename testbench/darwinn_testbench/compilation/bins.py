@@ -114,7 +114,8 @@ def declared() -> Iterator[tuple[str, str]]:
 
 def bins_of(recipe: Recipe, network: RandomNetwork) -> Iterator[tuple[str, str]]:
     """The bins that a network is in."""
-    yield from (("operator", name) for name in dict.fromkeys(network.kinds))
+    names = (*(step.operator for step in recipe.steps), *network.kinds)
+    yield from (("operator", name) for name in dict.fromkeys(names))
     yield "type", "int8" if recipe.signed else "uint8"
     for group, (count, ranges) in _COUNTED.items():
         number = count(recipe, network)

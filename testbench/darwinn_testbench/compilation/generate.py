@@ -136,7 +136,7 @@ def generate(
         made = _recipe(options, seed)
         network = network_of(made)
         if network is None:
-            raise InputError(f"seed {seed}: the steps do not fit each other or the inputs")
+            raise InputError(f"seed {seed}: {_unfit(made, options)}")
         result = _judge(made, options)
         row = _row(options, made, result)
         if result.verdict.failed and options.check:
@@ -161,6 +161,13 @@ def generate(
         },
         message=_message(options, rows),
     )
+
+
+def _unfit(made: Recipe, options: GenerateOptions) -> str:
+    """Why a recipe is no network."""
+    if made.steps or options.keep is not None:
+        return "the steps do not fit each other or the inputs"
+    return "none of --operators fits the inputs drawn"
 
 
 def _message(options: GenerateOptions, rows: Sequence[GeneratedRow]) -> str:
@@ -212,8 +219,10 @@ def _on_engines(compiled: Compiled, made: Recipe, options: GenerateOptions) -> _
     if compiled.built is None or not compiled.built.data:
         # No operator goes to the chip: nothing ran, and nothing is wrong.
         return _Judged(Verdict.RAN, report.message, compiled)
-    if not options.check or report.verdict.failed:
+    if report.verdict.failed:
         return _Judged(report.verdict, report.headline, compiled)
+    if not options.check:
+        return _Judged(report.verdict, "not verified (--check does)", compiled)
     rtl = options.engine is Engine.RTL
     agreed = [
         compare_engines(after, before, _name(made.seed), seed=made.seed, rtl=rtl)

@@ -119,12 +119,22 @@ class RandomNetwork:
         low, high = (-128, 127) if self.signed else (0, 255)
         return int(self.random.choice([low, high, int(self.random.integers(low, high + 1))]))
 
-    def _value(self, shape: tuple[int, ...], scale: float, zero_point: int) -> _Value:
-        kind = TensorType.INT8 if self.signed else TensorType.UINT8
+    def _value(
+        self,
+        shape: tuple[int, ...],
+        scale: float,
+        zero_point: int,
+        kind: TensorType | None = None,
+        *,
+        keeps: bool = False,
+    ) -> _Value:
+        """A tensor of the network's type, if no ``kind`` is given; a variable if it ``keeps``."""
+        kind = kind or (TensorType.INT8 if self.signed else TensorType.UINT8)
         parameters = QuantizationParameters(
             scale=(float(np.float32(scale)),), zero_point=(zero_point,)
         )
-        index = self._add(tflite.Tensor(shape, kind, 0, f"t{len(self._tensors)}", parameters))
+        name = f"t{len(self._tensors)}"
+        index = self._add(tflite.Tensor(shape, kind, 0, name, parameters, is_variable=keeps))
         return _Value(index, shape, float(np.float32(scale)), zero_point)
 
     def _add(self, tensor: tflite.Tensor) -> int:
@@ -654,6 +664,72 @@ class RandomNetwork:
         options = o.L2NormOptions()
         return self._operate(BuiltinOperator.L2_NORMALIZATION, (source.index,), result, options)
 
+    def lstm(self, source: _Value) -> _Value:
+        """UNIDIRECTIONAL_SEQUENCE_LSTM of int8; one of some is of a form that stays on the CPU."""
+        unusual = _UNUSUAL_LSTMS[int(self.random.integers(len(_UNUSUAL_LSTMS)))]
+        sequence = self._sequence(source, unusual.get("sequences", 1))
+        major = bool(self.random.integers(3) == 0)
+        if major:
+            count, steps, features = sequence.shape
+            sequence = self.in_shape(sequence, (steps, count, features))
+        if not self.signed:
+            sequence = self._of_type(sequence, TensorType.INT8, -128)
+        result = self._lstm(sequence, int(self.random.choice(_UNITS)), unusual, major=major)
+        if not self.signed:
+            result = self._of_type(result, TensorType.UINT8, 128)
+        rows = result.elements // result.channels
+        return result if result.shape[0] == 1 else self.in_shape(result, (1, rows, result.channels))
+
+    def _sequence(self, source: _Value, sequences: int) -> _Value:
+        """All elements as steps of sequences, of as many as there may be."""
+        sequences = math.gcd(sequences, source.elements)
+        each = source.elements // sequences
+        steps = [k for k in range(1, _MOST_STEPS + 1) if each % k == 0]
+        chosen = int(self.random.choice([*steps, steps[-1]]))
+        shape = (sequences, chosen, each // chosen)
+        return source if source.shape == shape else self.in_shape(source, shape)
+
+    def _of_type(self, source: _Value, kind: TensorType, further: int) -> _Value:
+        """QUANTIZE to another type in which the bytes are the same."""
+        result = self._value(source.shape, source.scale, source.zero_point + further, kind)
+        return self._operate(BuiltinOperator.QUANTIZE, (source.index,), result)
+
+    def _lstm(
+        self, sequence: _Value, units: int, unusual: Mapping[str, Any], *, major: bool
+    ) -> _Value:
+        count = sequence.shape[1 if major else 0]
+        low, high = -128, 127
+        zero_point = int(
+            self.random.choice([low, 0, high, int(self.random.integers(low, high + 1))])
+        )
+        scale = float(self.random.choice([1 / 128, 1 / 100, 1 / 300]))
+        kind = TensorType.INT8
+        hidden = self._value((count, units), scale, zero_point, kind, keeps=True)
+        cell_scale = unusual.get("cell_scale", 2.0 ** -int(self.random.integers(10, 16)))
+        cell = self._value((count, units), cell_scale, 0, TensorType.INT16, keeps=True)
+        inputs = [sequence.index] + [-1] * 23
+        for gate in range(_GATES):
+            odd = int(gate == 1) * unusual.get("odd", 0)
+            inputs[1 + gate], step = self._gate_weights(sequence, units, odd)
+            inputs[5 + gate], _ = self._gate_weights(hidden, units, 0)
+            bias = self.random.integers(-int(1 / step), int(1 / step) + 1, units).astype(np.int32)
+            inputs[12 + gate] = self._constant(bias, (step,))
+        inputs[18], inputs[19] = hidden.index, cell.index
+        result = self._value((*sequence.shape[:-1], units), scale, zero_point, kind)
+        options = o.UnidirectionalSequenceLSTMOptions(
+            fused_activation_function=unusual.get("activation", ActivationFunctionType.TANH),
+            cell_clip=float(self.random.choice([0, 0, 0.25, 2, 100])),
+            time_major=major,
+        )
+        return self._operate(BuiltinOperator.UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, result, options)
+
+    def _gate_weights(self, source: _Value, units: int, zero_point: int) -> tuple[int, float]:
+        """Weights of a gate whose sums spread over the curve of its function; and a sum's step."""
+        values = self.random.integers(-127, 128, (units, source.channels), np.int8)
+        deviation = math.sqrt(source.channels) * _BYTE_DEVIATION**2
+        step = float(self.random.uniform(0.5, 3)) / deviation * min(self._edge, 1)
+        return self._constant(values, (step / source.scale,), zero_point), step
+
     def grow(self, operators: int, names: Sequence[str] = ()) -> None:
         """Add operators, of the kinds ``names`` (all if there are none)."""
         chosen = {name: OPERATORS[name] for name in names} if names else OPERATORS
@@ -697,8 +773,24 @@ class RandomNetwork:
         return flatbuffer.write(model)
 
 
+_GATES = 4
+_UNITS = (1, 3, 5, 8, 16, 33, 70)
+_MOST_STEPS = 24
+_MOST_FED = 1000
+"""Elements that an LSTM is fed in all."""
+_UNUSUAL_LSTMS: Sequence[Mapping[str, Any]] = (
+    *({},) * 20,
+    {"activation": ActivationFunctionType.RELU},
+    {"sequences": 2},
+    {"odd": 1},
+    {"cell_scale": 8.0},
+)
+"""Forms of an LSTM: mostly the one that the chip computes, else what it refuses."""
+
 _Fits = Callable[[_Value], bool]
 _Makes = Callable[[RandomNetwork, _Value], _Value]
+Operator = tuple[_Fits, _Makes]
+"""Whether an operator fits a value, and what adds it."""
 _MOST_DENSE = 4000
 _MOST_SMALL = 300
 _MOST_PARTS = 8
@@ -720,7 +812,7 @@ def _classes(value: _Value) -> bool:
     return 1 < value.channels == math.prod(value.shape)
 
 
-OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
+OPERATORS: Mapping[str, Operator] = {
     "CONV_2D": (_image, RandomNetwork.convolution),
     "DEPTHWISE_CONV_2D": (_image, RandomNetwork.depthwise),
     "FULLY_CONNECTED": (
@@ -796,8 +888,12 @@ OPERATORS: Mapping[str, tuple[_Fits, _Makes]] = {
         lambda value: value.elements <= _MOST_DENSE,
         RandomNetwork.unit_vector,
     ),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (
+        lambda value: value.elements <= _MOST_FED,
+        RandomNetwork.lstm,
+    ),
 }
-"""Operators by name: what they fit, and what adds one."""
+"""Operators by name."""
 
 
 def random_network(seed: int, operators: int = 10, names: Sequence[str] = ()) -> bytes:

@@ -7,12 +7,12 @@ for the shapes that they see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from darwinn_testbench.compiler.random_networks import OPERATORS, RandomNetwork
+from darwinn_testbench.compiler.random_networks import OPERATORS, Operator, RandomNetwork
 
 LEAST_OPERATORS, MOST_OPERATORS = 4, 18
 """Operators of a network, if nobody says how many."""
@@ -33,6 +33,8 @@ _SHOWN = 8
 """One result in so many is an output though others may read it."""
 _MOST_ELEMENTS = 1 << 16
 """Elements of a value; a step that would make a larger one is left out."""
+_MOST_TRIES = 100
+"""Times that inputs are drawn, until an operator fits them."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,18 @@ def recipe(seed: int, size: int | None = None, names: Sequence[str] = ()) -> Rec
     random = np.random.default_rng((seed, 1))
     count = int(random.integers(LEAST_OPERATORS, MOST_OPERATORS + 1)) if size is None else size
     chosen = {name: OPERATORS[name] for name in names or sorted(OPERATORS)}
-    drawn = Recipe(seed, bool(random.integers(2)), _inputs(random), ())
+    signed = bool(random.integers(2))
+    for _ in range(_MOST_TRIES):
+        made = _drawn(random, Recipe(seed, signed, _inputs(random), ()), count, chosen)
+        if made.steps:
+            break
+    return made
+
+
+def _drawn(
+    random: np.random.Generator, drawn: Recipe, count: int, chosen: Mapping[str, Operator]
+) -> Recipe:
+    """A recipe of at most ``count`` steps for these inputs; without any if none fits them."""
     maker = _Maker(drawn)
     chain = float(random.random())
     steps: list[Step] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 
@@ -80,7 +80,7 @@ def _row(param: Any, settings: Mapping[str, Entry]) -> OptionRow:
 def _value(param: Any) -> str:
     if param.is_flag:
         return ""
-    said = param.metavar or "|".join(str(each.value) for each in _choices(param))
+    said = param.metavar or "|".join(_choices(param))
     parts = [", ".join(map(_code, said.split("|"))) if "[" not in said else _code(said)]
     if bounds := _bounds(param.min, param.max):
         parts.append(bounds)
@@ -89,11 +89,13 @@ def _value(param: Any) -> str:
     return "; ".join(parts)
 
 
-def _choices(param: Any) -> Iterable[Any]:
+def _choices(param: Any) -> Iterable[str]:
     kind = param.type_descriptor.annotation
     for each in (kind, *get_args(kind)):
         if isinstance(each, type) and issubclass(each, Enum):
-            return list(each)
+            return [str(one.value) for one in each]
+        if get_origin(each) is Literal:
+            return get_args(each)
     raise AssertionError(f"{param.name}: neither a metavar nor choices")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from darwinn_formats import tflite
 from darwinn_formats.darwinn import load
 from darwinn_sim.lifting.program import LiftedProgram
 from darwinn_testbench.chip.cycles import CyclesRow
@@ -101,6 +102,53 @@ def test_each_operator_is_drawn(name: str) -> None:
 @cache
 def _drawn() -> set[str]:
     return {step.operator for seed in range(100) for step in recipe(seed).steps}
+
+
+LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+
+
+def test_lstms_are_drawn_in_all_forms_and_the_unusual_ones_are_refused_by_name() -> None:
+    report = generate(GenerateOptions(seed=1, count=40, size=1, operators=(LSTM,)))
+    assert all(LSTM in row.operators for row in report.rows)
+    assert sum(row.on_chip > 0 for row in report.rows) > 20
+    refused = " ".join(row.message for row in report.rows if not row.on_chip)
+    for reason in ("activation RELU", "several sequences", "several zero points", "too far from 1"):
+        assert reason in refused
+    assert {row.message for row in report.rows if row.on_chip} == {"not verified (--check does)"}
+    forms = [_lstm(seed) for seed in range(1, 41)]
+    for values in (
+        {options.cell_clip for options, *_ in forms},
+        {options.time_major for options, *_ in forms},
+        {steps for _, steps, _ in forms},
+        {units for *_, units in forms},
+    ):
+        assert len(values) > 1
+    assert min(steps for _, steps, _ in forms) == 1
+
+
+def _lstm(seed: int) -> tuple[Any, int, int]:
+    """The options of a seed's LSTM, its steps and its units."""
+    network = network_of(recipe(seed, 1, [LSTM]))
+    assert network is not None
+    model = tflite.load(network.finish())
+    graph = model.subgraphs[0]
+    (operator,) = (each for each in graph.operators if len(each.inputs) == 24)
+    shape, options = graph.tensors[operator.outputs[0]].shape, operator.builtin_options
+    return options, shape[0 if options.time_major else 1], shape[2]
+
+
+def test_an_lstm_of_a_network_by_chance_agrees_on_all_engines() -> None:
+    """Its states go from one inference to the next, in the lifted program, too."""
+    (row,) = generate(GenerateOptions(seed=4, size=1, operators=(LSTM,), check=True)).rows
+    assert row.on_chip
+    assert row.verdict is Verdict.PASS, row.message
+
+
+@pytest.mark.parametrize("name", ["MAXIMUM of a number", "SOFTMAX of pixels", "ADD of a constant"])
+def test_the_bin_of_an_operator_that_is_drawn_is_hit(name: str) -> None:
+    """By the name that ``--operators`` has for it, if that is no kind of operator."""
+    asked = GenerateOptions(seed=9, count=2, size=1, operators=(name,))
+    assert networks(generate(asked).figures["bins"], name) == 2
 
 
 def test_a_step_that_is_left_out_changes_nothing_in_those_it_does_not_feed() -> None:
@@ -226,6 +274,8 @@ def test_what_programs_hold_is_told_from_what_they_do_not() -> None:
         (["--shapes", "1x1x1,1x1x1,1x1x1,1x1x1"], "has 1 inputs"),
         (["--count", "2", "--keep", "0"], "for one network"),
         (["--engine", "rtl"], "--check"),
+        (["--engine", "original"], "not one of 'model', 'rtl'"),
+        (["--seed", "3", "--operators", "SOFTMAX", "--size", "1"], "none of --operators fits"),
         (["--against", "missing.tflite"], "missing.tflite"),
     ],
 )
