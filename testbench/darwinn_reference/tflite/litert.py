@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -361,7 +361,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            pipe.close()
+            # Of a request that a process did not take, a part may be left to be written.
+            with suppress(BrokenPipeError):
+                pipe.close()
 
 
 def _runnable(whole: Network) -> tuple[list[Operator], dict[int, str]]:

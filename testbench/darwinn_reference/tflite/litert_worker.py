@@ -69,6 +69,9 @@ class _Session:
                 return _described(arrays[0].tobytes()), []
             case "prepare":
                 return self._prepare(part, arrays[0].tobytes(), header)
+            case "forget":
+                self._interpreters.clear()
+                return {}, []
             case "reset":
                 for interpreter in self._interpreters.values():
                     interpreter.reset_all_variables()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from darwinn_testbench.request.record import takes
 from darwinn_testbench.request.timing import NO_HOST, CycleTiming, FileTiming
 
 if TYPE_CHECKING:
-    from darwinn_testbench.chip.cpu_time import CpuTime
+    from darwinn_testbench.chip.cpu_time import CpuTime, CpuTimer
 
 HARNESS = "harness"
 """The link of the SystemVerilog harness, and so of the chip that it stands for."""
@@ -175,11 +176,8 @@ def _time_file(asked: FileTiming, timer: _Timer) -> Report[CyclesRow]:
         rows = _with_first(rows, executables, file.models)
     cpu: tuple[CpuTime, ...] = ()
     if on_cpu and not asked.chip_only:
-        # Imported here: no other call should wait for what runs whole models.
-        from darwinn_testbench.chip.cpu_time import cpu_time
-
         asked.progress("measuring the operators on the CPU", len(rows), None)
-        cpu = (cpu_time(source, assumptions=assumptions),)
+        cpu = (timer.on_cpu.time(source, file),)
     return Report(
         command="cycles",
         file=file.file,
@@ -212,6 +210,14 @@ class _Timer:
     ) -> None:
         self.chip, self.host, self._keeps = chip, host, keeps
         self._known: dict[tuple[object, ...], CyclesRow] = {}
+
+    @cached_property
+    def on_cpu(self) -> CpuTimer:
+        """Measures operators on the CPU."""
+        # Imported here: no other call should wait for what runs whole models.
+        from darwinn_testbench.chip.cpu_time import CpuTimer
+
+        return CpuTimer()
 
     def time(self, executable: Executable, assumptions: bool) -> CyclesRow:
         """The row of an executable, without a name; raises as :func:`time_executable`."""
@@ -263,7 +269,7 @@ def _covered(operators: Sequence[CpuOperator], measured: Sequence[CpuTime]) -> s
     names = named_operators(operators)
     if not measured or measured[0].milliseconds is None:
         return f"chip and host link alone, without the operators on the CPU: {names}"
-    return f"rows: chip and host link; on this machine's CPU {measured[0].milliseconds:.3f} ms more"
+    return f"rows: chip and host link; on this machine's CPU {measured[0].milliseconds_text} more"
 
 
 def measure_files(

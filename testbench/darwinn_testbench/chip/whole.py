@@ -83,6 +83,7 @@ class WholeModel:
         infer: makes the chip's inferences; by default the session itself.
         kernels: of LiteRT, by the name of its ``OpResolverType``.
         stand_in: takes the place of each custom operator of the chip; no session is used then.
+        process: LiteRT's; by default one of its own.
 
     Raises:
         FormatError, InputError: the graph does not fit what is in the custom operators.
@@ -99,13 +100,14 @@ class WholeModel:
         infer: InferOnChip | None = None,
         kernels: str = REFERENCE_KERNELS,
         stand_in: OnChip | None = None,
+        process: LiteRtProcess | None = None,
     ) -> None:
         self.operators = operators_on_cpu(model)
         refuse_unknown(file, model, [each.operator for each in self.operators])
         self.file, self._sessions, self._infer = file, sessions, infer
         self._done: list[Inference] = []
         options: dict[str, object] = {"kernels": kernels, "threads": 1, "preserve": False}
-        process = LiteRtProcess(file, TIME_LIMIT)
+        process = process or LiteRtProcess(file, TIME_LIMIT)
         self._parts = PartedGraph(data, model, file, stand_in or self._on_chip, process, options)
         self._model, self._graph = model, model.subgraphs[0]
         self._inputs = self._named(
@@ -333,7 +335,6 @@ def whole_of(
     bounds: Sequence[BoundModel],
     session: Session,
     infer: InferOnChip | None = None,
-    kernels: str = REFERENCE_KERNELS,
 ) -> WholeModel:
     """The whole model of a file, the session of one of its models being ``session``.
 
@@ -352,7 +353,7 @@ def whole_of(
         own = models[0].number == session.model.number
         sessions[place.operator] = session if own else Session(models[0], device=session.device)
     assert file.shell is not None
-    return WholeModel(content_of(source), file.shell, file.file, sessions, infer, kernels)
+    return WholeModel(content_of(source), file.shell, file.file, sessions, infer)
 
 
 @dataclass(frozen=True)

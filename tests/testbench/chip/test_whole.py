@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 from corpus_models import path_of
 from darwinn_formats import flatbuffer, tflite
+from darwinn_formats.darwinn import load
 from darwinn_formats.errors import Unavailable
 from darwinn_formats.tflite import BuiltinOperator
+from darwinn_reference.tflite.litert import LiteRtProcess
 from darwinn_testbench import Interpreter
-from darwinn_testbench.chip import ahead
-from darwinn_testbench.chip.cpu_time import cpu_time
+from darwinn_testbench.chip import ahead, cpu_time
+from darwinn_testbench.chip.cpu_time import MEASUREMENTS, cpu_times
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import TensorMap, random_inputs
 from darwinn_testbench.chip.pipeline import Pipeline
-from darwinn_testbench.chip.session import Inference, Session
-from darwinn_testbench.chip.whole import open_segment
+from darwinn_testbench.chip.session import Session
+from darwinn_testbench.chip.whole import WholeInference, WholeModel, open_segment
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.check import CHIP_ARITHMETIC, CPU_OPERATORS
 from darwinn_testbench.comparison.cpu_part import FROM_CHIP, FROM_ORACLE
@@ -260,22 +262,70 @@ def test_times_say_what_they_cover() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "inferences"), [(BuiltinOperator.ABS, 0), (BuiltinOperator.COS, 1)]
+    ("operator", "courses"), [(BuiltinOperator.ABS, 1), (BuiltinOperator.COS, 3)]
 )
-def test_the_chip_is_run_only_if_the_time_on_the_cpu_depends_on_its_values(
-    monkeypatch: pytest.MonkeyPatch, operator: BuiltinOperator, inferences: int
+def test_the_chip_is_not_run_to_measure_a_time_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, operator: BuiltinOperator, courses: int
 ) -> None:
+    monkeypatch.setattr(Session, "infer", lambda *_, **__: pytest.fail("the chip was run"))
     made = []
-    infer = Session.infer
+    infer = WholeModel.infer
 
-    def counted(session: Session, tensors: TensorMap, **options: Any) -> Inference:
-        made.append(session)
-        return infer(session, tensors, **options)
+    def counted(whole: WholeModel, tensors: TensorMap) -> WholeInference:
+        made.append(infer(whole, tensors))
+        return made[-1]
 
-    monkeypatch.setattr(Session, "infer", counted)
-    found = cpu_time(with_floats(PLAIN, operator))
+    monkeypatch.setattr(WholeModel, "infer", counted)
+    (found,) = cpu_times(with_floats(PLAIN, operator))
     assert found.milliseconds is not None
-    assert len(made) == inferences
+    assert found.least_milliseconds is not None
+    assert found.most_milliseconds is not None
+    assert found.least_milliseconds <= found.milliseconds <= found.most_milliseconds
+    assert len(made) == courses * (1 + MEASUREMENTS)
+    values = {each.outputs["last"].tobytes() for each in made}
+    assert len(values) == courses
+
+
+def test_what_is_found_decides_how_long_a_decoder_takes(corpus: Path) -> None:
+    name = "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2"
+    (found,) = cpu_times(path_of(corpus, name))
+    assert found.least_milliseconds is not None
+    assert found.most_milliseconds is not None
+    assert found.most_milliseconds > 1.5 * found.least_milliseconds
+
+
+def test_the_time_of_own_code_is_a_lower_bound(corpus: Path) -> None:
+    name = "posenet_mobilenet_v1_075_353_481_16_quant_decoder"
+    (found,) = cpu_times(path_of(corpus, name))
+    assert found.most_milliseconds is None
+    assert "or more" in str(found)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_models_share_a_process_of_litert_until_one_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[LiteRtProcess] = []
+
+    def start(*arguments: Any) -> LiteRtProcess:
+        started.append(LiteRtProcess(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(cpu_time, "LiteRtProcess", start)
+    timer, file = cpu_time.CpuTimer(), load(COMPILED)
+    assert all(timer.time(COMPILED, file).milliseconds for _ in range(3))
+    assert len(started) == 1
+    infer = WholeModel.infer
+
+    def ending(whole: WholeModel, tensors: TensorMap) -> WholeInference:
+        if len(started) == 1:
+            started[0].running.process.kill()
+            started[0].running.process.wait()
+        return infer(whole, tensors)
+
+    monkeypatch.setattr(WholeModel, "infer", ending)
+    assert timer.time(COMPILED, file).milliseconds
+    assert len(started) == 2
 
 
 def test_many_inferences_use_the_lifted_program(monkeypatch: pytest.MonkeyPatch) -> None:
