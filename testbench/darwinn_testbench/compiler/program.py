@@ -83,8 +83,12 @@ def begin(program: Assembler) -> None:
     _await_tile_fence(program, wait_idle=_ALL_SCALAR_UNITS, reset_flags=_ALL_SCALAR_FLAGS)
 
 
-def barrier(program: Assembler) -> None:
+def barrier(
+    program: Assembler, go_on: Iterable[TileUnit] = (), count_on: Iterable[TileFlag] = ()
+) -> None:
     """Let everything so far come to its end, and start counting anew.
+
+    Units that ``go_on`` are not waited for; flags that ``count_on`` keep their counts.
 
     The tile fence holds each tile's later instructions back until its units are idle; then it
     clears the flags, so that the next step can count from 0. The flags that count turns on the
@@ -94,8 +98,8 @@ def barrier(program: Assembler) -> None:
     program.tile(
         "TileFence",
         ALL_TILES,
-        wait_idle=_ALL_TILE_UNITS,
-        reset_flags=_ALL_TILE_FLAGS & ~_TURN_FLAGS,
+        wait_idle=_ALL_TILE_UNITS & ~sum(1 << unit for unit in go_on),
+        reset_flags=_ALL_TILE_FLAGS & ~_TURN_FLAGS & ~sum(1 << flag for flag in count_on),
         increment=1,
     )
     _await_tile_fence(program, wait_idle=_RING_UNITS)

@@ -133,6 +133,17 @@ def test_the_public_lstm_is_compiled_as_far_and_as_fast_as_by_the_vendor(
     assert ours < theirs
 
 
+def test_each_step_takes_as_long_whatever_the_number_of_steps(tmp_path: Path) -> None:
+    """No step moves what the steps before it made."""
+    target = tmp_path / "lstm_edgetpu.tflite"
+    cycles = {}
+    for steps in (50, 200, 800):
+        target.write_bytes(compiled(Lstm(steps=steps, units=20), check=False).data)
+        rows = [row for row in measure(target).rows if row.type != "PARAMETER_CACHING"]
+        cycles[steps] = rows[0].cycles or 0
+    assert cycles[800] - cycles[200] < 4.2 * (cycles[200] - cycles[50])
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

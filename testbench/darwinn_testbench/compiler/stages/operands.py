@@ -133,15 +133,19 @@ class Operands:
             raise StaysError("another quantisation of the same bytes")
         if source.pixels * source.channels != result.pixels * result.channels:
             raise StaysError("a shape of another number of elements")
-        if self._is_free(operator.inputs[place], source):
+        if self._is_free(source):
             # It comes from the host, which does not care what shape the bytes have.
             source = self.seen_as(source.index, (result.height, result.width, result.channels))
         self._images[target.index] = source
 
-    def _is_free(self, index: int, image: Image) -> bool:
-        """Whether nothing but one operator has to do with a tensor that the chip does not make."""
-        readers = sum(each.inputs.count(index) for each in self.network.operators)
-        return image.index not in self._known and readers == 1 and index not in self.network.outputs
+    def _is_free(self, image: Image) -> bool:
+        """Whether nothing but one operator has to do with an image that the chip does not make, and
+        with each tensor that is the same image."""
+        if image.index in self._known:
+            return False
+        alike = {index for index, each in self._images.items() if each.index == image.index}
+        read = [index for each in self.network.operators for index in each.inputs if index in alike]
+        return sorted(read) == sorted(alike) and alike.isdisjoint(self.network.outputs)
 
     def takes(self, operator: Operator) -> None:
         """Note that an operation makes the results of an operator, and reads what it reads."""

@@ -4,8 +4,9 @@ The states are on all tiles, so each tile computes all steps for itself, and non
 another what it found. What a step is fed has been computed before, by a layer over all steps.
 
 The steps are one program that runs as often as there are steps. Only narrow-to-wide can read at an
-address that a register has, so it brings what a step is fed to one place. None can write at one:
-what the steps made moves on by a step, and the new hidden state comes behind it.
+address that a register has, so it brings what a step is fed to one place. None can write at one. So
+two instructions of the mesh, which begin before the steps and end behind them, take the hidden
+state of each step from the one place where it is to a place of its own on a neighbour.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from itertools import accumulate
 import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
+from darwinn_sim.isa.builder import Values
+from darwinn_sim.isa.codes import TileFlag, TileUnit, WatcherSide
 
-from darwinn_testbench.compiler.assembler import COUNTER, Assembler, walk
+from darwinn_testbench.compiler.assembler import COUNTER, Assembler, Watcher, signal, wait, walk
 from darwinn_testbench.compiler.parameters import UNIT_BYTES
 from darwinn_testbench.compiler.program import ALL_TILES, barrier
 from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums, compute
@@ -35,8 +38,9 @@ from darwinn_testbench.compiler.stages.rows import (
     one_hot,
     spread_out,
 )
-from darwinn_testbench.compiler.stages.storage import TILES, Storage
+from darwinn_testbench.compiler.stages.storage import TILES, Storage, column_of
 from darwinn_testbench.compiler.stages.vectors import on_all_tiles, pack_rows
+from darwinn_testbench.compiler.stages.writer import merged, write
 
 _SIZE = 2
 """Bytes of a number of 16 bits."""
@@ -47,6 +51,14 @@ _LANES = GROUP * GROUP
 """Weights of four channels: each on the diagonal, zero points off it."""
 _ON_DIAGONAL = [2 * GROUP * (k // _ROWS) + _ROWS * k + k % _ROWS for k in range(GROUP)]
 """Those on the diagonal where rows have two of a lane."""
+_WEST, _EAST = "MeshWest", "MeshEast"
+_LAST_COLUMN = chip.GRID_COLUMNS - 1
+_GO_ON = TileUnit.MESH_WEST, TileUnit.MESH_EAST
+_MADE = TileFlag.MESH_INBOUND_FROM_NORTH
+"""What counts hidden states, and goes on counting: a place is written twice for each."""
+_MARKS = 2
+_MOST_STEPS = (1 << 15) // _MARKS - 1
+"""Steps of which a watcher can count the marks."""
 _PACKED = 1 + _ROWS
 """Rows of weights that a step makes of four channels: of the candidate, and of the cell."""
 _AS_IT_IS = OutputStage(
@@ -75,7 +87,8 @@ class _Places:
         kept: the cell times its gate.
         zeros: zero points.
         squashed: the function of the cell.
-        made: the hidden states of the steps so far, the last ones of as many as there are steps.
+        made: the hidden states of all steps.
+        mark: a word that is written when a hidden state is there.
         end: the first byte behind them.
     """
 
@@ -90,6 +103,7 @@ class _Places:
     zeros: int
     squashed: int
     made: int
+    mark: int
     end: int
 
 
@@ -98,7 +112,8 @@ def _places(operation: Recurrent, base: int = 0) -> _Places:
     units, steps = operation.hidden.pitch, operation.source.pixels
     numbers = (_SIZE,) * 4
     sizes = (_GATES, _GATES, _GATES - 1, 1, GROUP, GROUP * _SIZE, *numbers, steps)
-    return _Places(*accumulate((units * size for size in sizes), initial=base))
+    spans = (*(units * size for size in sizes), WORD_BYTES)
+    return _Places(*accumulate(spans, initial=base))
 
 
 def recurrent_bytes(operation: Recurrent) -> int:
@@ -202,8 +217,10 @@ class _Steps:
         """Those of an LSTM.
 
         Raises:
-            ValueError: its weights do not fit.
+            ValueError: its weights do not fit, or it has too many steps.
         """
+        if operation.source.pixels > _MOST_STEPS:
+            raise ValueError(f"more than {_MOST_STEPS:,} steps")
         groups = operation.hidden.pitch // GROUP
         size = _Constants.of(operation, 0).end + _PACKED * groups
         row, alone = areas.take(size)
@@ -228,6 +245,7 @@ class _Steps:
         """A step, as often as there are pixels."""
         pitch = self.operation.source.pitch // WORD_BYTES
         first = self.fed.base // WORD_BYTES
+        self._take_hidden(program)
         program.repeat(
             range(first, first + self.operation.source.pixels * pitch, pitch),
             lambda: self._step(program),
@@ -241,16 +259,17 @@ class _Steps:
             (self._gates,),
             (self._candidate,),
             (self._spread_candidate, self._spread_cell),
-            (self._rows_of_candidate, self._rows_of_numbers, self._move_on),
+            (self._rows_of_candidate, self._rows_of_numbers),
             (self._gated, self._kept),
             (self._new_cell, self._squashed),
             (self._spread_squashed,),
             (self._rows_of_numbers,),
             (self._emitted,),
+            (self._mark_hidden,),
         ):
             for emit in part:
                 emit(program)
-            barrier(program)
+            barrier(program, _GO_ON, [_MADE])
 
     def _rows_of_fed(self, program: Assembler) -> None:
         """What the step is fed, from where the register says."""
@@ -272,13 +291,54 @@ class _Steps:
             row_loop=1,
         )
 
-    def _move_on(self, program: Assembler) -> None:
-        """What the steps made, by a step."""
-        pitch = self.operation.hidden.pitch
-        words = (self.operation.source.pixels - 1) * self._groups
-        if words:
-            sums = replace(self._copying(), blocks=words)
-            on_all_tiles(program, sums, self.places.made + pitch, self.places.made, [(1, 0)])
+    def _take_hidden(self, program: Assembler) -> None:
+        """Send the hidden state of each step to a neighbour, when it is there.
+
+        The last column is sent east, the others west: nothing goes over the edge.
+        """
+        pitch = self.operation.hidden.pitch // WORD_BYTES
+        there = Watcher(_MADE, depth=1, expected=1, stride=_MARKS)
+        for unit, columns, step in (
+            (_WEST, range(1, _LAST_COLUMN + 1), -1),
+            (_EAST, range(_LAST_COLUMN - 1, _LAST_COLUMN), 1),
+        ):
+            by_tile: dict[int, Values] = {}
+            for tile in TILES:
+                loops = [(pitch, 1), (self.operation.source.pixels, 0)]
+                if column_of(tile) in columns:
+                    sent = walk(unit, "narrow_read", self.hidden // WORD_BYTES, loops)
+                    told = merged(signal("read_producer", depth=1), wait(unit, there))
+                    by_tile[tile] = merged(by_tile.get(tile, {}), sent, told)
+                if column_of(tile) - step in columns:
+                    loops = [(pitch, 1), (self.operation.source.pixels, pitch)]
+                    base = self.places.made // WORD_BYTES
+                    taken = walk(unit, "narrow_write", base, loops)
+                    by_tile[tile] = merged(by_tile.get(tile, {}), taken)
+            write(program, unit, by_tile)
+
+    def _mark_hidden(self, program: Assembler) -> None:
+        """Tell that a hidden state is there; end when it has been sent.
+
+        The first word says that it is there. The second one waits for those that send it.
+        """
+        unit = "MeshSouth"
+        by_tile: dict[int, Values] = {}
+        for tile in TILES:
+            sending = []
+            if column_of(tile) > 0:
+                sending.append(TileFlag.MESH_OUTBOUND_FOR_WEST)
+            if column_of(tile) == _LAST_COLUMN - 1:
+                sending.append(TileFlag.MESH_OUTBOUND_FOR_EAST)
+            if not sending:
+                continue
+            sent = (Watcher(flag, 0, 0, 1, side=WatcherSide.SECOND) for flag in sending)
+            by_tile[tile] = merged(
+                walk(unit, "narrow_write", self.places.mark // WORD_BYTES, [(_MARKS, 0)]),
+                signal("write_producer"),
+                wait(unit, *sent),
+                {"immediate_valid": 1},
+            )
+        write(program, unit, by_tile)
 
     def results(self, program: Assembler) -> None:
         """What the steps made, each tile its own pixels."""
@@ -415,10 +475,8 @@ class _Steps:
         self._times_numbers(program, self.operation.kept, 1, self.places.kept)
 
     def _emitted(self, program: Assembler) -> None:
-        """Output gate times the function of the cell: as the state, and behind what was made."""
-        last = self.places.end - self.operation.hidden.pitch
-        for target in (self.hidden, last):
-            self._times_numbers(program, self.operation.emitted, 2, target)
+        """Output gate times the function of the cell."""
+        self._times_numbers(program, self.operation.emitted, 2, self.hidden)
 
     def _times_numbers(
         self, program: Assembler, stage: OutputStage, gate: int, target: int
