@@ -335,4 +335,20 @@ module tensor_unit
     end
   end
 
+`ifndef SYNTHESIS
+  // Multipliers of a 16-bit product: two, or four of two such operands. The upper ones may stand still,
+  // but no part of those of a product.
+  logic wide_activations, wide_parameters;
+  logic [3:0] still;
+  assign wide_activations = instruction.activation_16bit && instruction.opcode == OPCODE_TENSOR_MAC;
+  assign wide_parameters = instruction.parameter_16bit;
+  assign still = instruction.mac_disable;
+  assert_whole_products_stand_still :
+  assert property (@(posedge clk) disable iff (!rst_n) works && !interpolates |->
+      still == 4'd0
+      || still == 4'd12 && !(wide_activations && wide_parameters)
+      || still == 4'd14 && !wide_activations && !wide_parameters)
+  else $error("mac_disable stills a part of a product's multipliers, or other ones than the upper");
+`endif
+
 endmodule : tensor_unit

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 from darwinn_rtl.tile.bench import RingRow, TileFailure
 from darwinn_sim import chip
+from darwinn_sim.errors import UnsupportedInstruction
+from darwinn_sim.isa.builder import build, frame
+from darwinn_sim.machine.lowering import lower
+from slow_model.tensor_unit import working
 from stimulus import line, nothing
 from tile_units import LIMIT, TileAndModel
 
@@ -82,3 +87,30 @@ def test_the_same_within_the_rules_ends_well() -> None:
             pair.give(name, fields)
     pair.rtl.run(LIMIT)
     assert pair.rtl.idle
+
+
+@pytest.mark.parametrize("name", [MAC, "TensorMax", "TensorSum"])
+def test_a_part_of_a_product_is_refused_by_all(name: str) -> None:
+    """What 14 does with a 16-bit operand is not known: the RTL made a product, the slow model none.
+
+    The tile stills the upper multipliers alone, and the models others as well.
+    """
+    refused = 0
+    for still, activations, parameters in product((0, 12, 14), (0, 1), (0, 1)):
+        wide = {"activation_16bit": activations, "parameter_16bit": parameters}
+        fields = _walks(name, narrow_write=1) | {"partial_sum_read": 3, "mac_disable": still} | wide
+        pair = TileAndModel({})
+        pair.give(name, fields)
+        try:
+            working(fields, parameters + (name == MAC) * activations)
+        except ValueError:
+            refused += 1
+            with pytest.raises(UnsupportedInstruction, match="a 16-bit product stands still"):
+                lower((frame(build([(name, fields)])),))
+            with pytest.raises(TileFailure, match="a part of a product's multipliers"):
+                pair.rtl.run(LIMIT)
+        else:
+            lower((frame(build([(name, fields)])),))
+            pair.rtl.run(LIMIT)
+            assert pair.rtl.idle
+    assert refused == (4 if name == MAC else 2)

@@ -191,11 +191,17 @@ def _terms(
 
 
 def working(fields: Fields, wide_operands: int) -> list[int]:
-    """Products of a step whose multipliers all work: of 1, 2 or 4 multipliers each."""
+    """Products of a step whose multipliers work: 1, 2 or 4 of each.
+
+    Raises:
+        ValueError: nobody knows what a product is of which a part works.
+    """
     multipliers = 1 << wide_operands
     works = [not fields["mac_disable"] >> k & 1 for k in range(4)]
     groups = [works[k : k + multipliers] for k in range(0, 4, multipliers)]
-    return [k for k, group in enumerate(groups) if all(group)]
+    if any(len(set(group)) > 1 for group in groups):
+        raise ValueError("mac_disable stills a part of the multipliers of a 16-bit product")
+    return [k for k, group in enumerate(groups) if group[0]]
 
 
 def products(fields: Fields) -> int:
