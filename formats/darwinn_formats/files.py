@@ -56,6 +56,18 @@ def read_once(source: Source) -> bytes:
     return source if isinstance(source, bytes) else Content(read_file(source), name_of(source))
 
 
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether a word names something that exists; one that no file can have as its name does not.
+
+    For words that may be something else than a path. One that has to be a path is opened, and the
+    error says what is wrong with it.
+    """
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
+
+
 @contextmanager
 def errors_name(source: Source) -> Iterator[None]:
     """Errors of the format that arise within name the file, unless it is bytes without a name; so

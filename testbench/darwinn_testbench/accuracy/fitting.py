@@ -3,10 +3,10 @@
 Close to given parameters the time of a model is a sum: its cycles at the clock, bytes that must
 wait for the link in either direction, the host's copies of outputs, and the fixed cost. All
 parameters are positive and known to a factor, so their logarithms are fitted, and so are those of
-the times: an error of a tenth weighs the same for every model. What was known before holds where
-the times say nothing. A far time does not draw the fit: from ``_FAR`` deviations on it counts less.
-What was known of another host may not hold at all: the farther the times are from it, the less it
-counts.
+the times: an error of a tenth weighs the same for every model. A parameter about which the times
+say nothing keeps its value from before. A far time does not draw the fit: from ``_FAR`` deviations
+on it counts less. The values from before may be those of another kind of host: the farther the
+times are from them, the less they count.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ NINE_OF_TEN = 1.645
 """Standard deviations on either side of a value within which nine of ten lie."""
 
 _STUDENT = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.90, 1.86, 1.83, 1.81, 1.80, 1.78, 1.77, 1.76)
-"""The same where the deviation is estimated from 1, 2, ... degrees of freedom."""
+"""Estimated deviations on either side of a value within which nine of ten lie, by the degrees of
+freedom of the estimate: 1, 2, ..."""
 
 FEWEST_ERROR = 0.01
-"""Share of a time that nobody measures better than."""
+"""Smallest standard deviation of an error, as a share of a time: nobody measures better."""
 
 UNKNOWN_ERROR = 0.05
 """Standard deviation of an error where there are too few times to tell it."""
 
 _FAR = 1.0
 _OF_NORMAL = 0.565
-"""What weighted squares of normal errors come to, of the squares without weights."""
+"""Mean weighted square of a normal error, as a share of the mean square without weights."""
 _STEPS = 60
 _ROUNDS = 200
 _LEAST_VARIANCE = 1e-8

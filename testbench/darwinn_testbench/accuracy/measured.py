@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from darwinn_formats.darwinn import load
-from darwinn_formats.files import read_file
+from darwinn_formats.files import is_there, read_file
 from darwinn_sim import timing
 from darwinn_sim.timing.description import HostLink
 
@@ -107,7 +107,8 @@ def _lines(text: str, separator: str, path: Path) -> Iterator[tuple[int, list[st
 
 def _is_heading(cells: Sequence[str], folder: Path) -> bool:
     """Whether a first line is a heading, and not a model with a time that cannot be read."""
-    return not _is_number(cells[-1]) and not (folder / cells[0]).is_file()
+    model = folder / cells[0]
+    return not _is_number(cells[-1]) and not (is_there(model) and model.is_file())
 
 
 def _is_number(text: str) -> bool:

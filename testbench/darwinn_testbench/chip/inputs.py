@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 from darwinn_formats.errors import FormatError
-from darwinn_formats.files import read_file
+from darwinn_formats.files import is_there, read_file
 from darwinn_formats.limits import refuse_size
 from darwinn_reference.arrays import AnyArray
 from darwinn_reference.protocol import Steps
@@ -362,7 +362,7 @@ def _file_of(array: Given) -> str:
 def _split(specification: str, ports: Sequence[TensorPort]) -> tuple[str, Path]:
     """The port name (empty if none) and the path of ``[NAME=]PATH``; a path may contain ``=``."""
     name, separator, path = specification.partition("=")
-    if separator and (any(port.name == name for port in ports) or not Path(specification).exists()):
+    if separator and (any(port.name == name for port in ports) or not is_there(specification)):
         if not any(port.name == name for port in ports):
             raise InputError(
                 f"{specification}: the model has no input {name!r}; it takes "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 
+from darwinn_formats.files import is_there
+
 _SHELL, _WORDS, _PLACE = "_DARWINN_COMPLETE", "COMP_WORDS", "COMP_CWORD"
 """A shell's question: which shell it is, the words, and the place of the one to complete."""
 
@@ -51,7 +53,7 @@ def _files(incomplete: str, suffix: str) -> list[str]:
     """Files of that suffix, and folders, as they are typed."""
     folder, slash, begin = incomplete.rpartition("/")
     place = Path(f"{folder}{slash}" or ".")
-    if not place.is_dir():
+    if not (is_there(place) and place.is_dir()):
         return []
     found = sorted(each for each in place.iterdir() if each.name.startswith(begin))
     typed = [(f"{folder}{slash}{each.name}", each) for each in found if each.name[0] != "."]

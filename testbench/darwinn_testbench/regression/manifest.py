@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from darwinn_formats import toml
-from darwinn_formats.files import read_file
+from darwinn_formats.files import is_there, read_file
 from msgspec import Meta
 
 from darwinn_testbench.errors import InputError, PolicyError, unknown
@@ -207,7 +207,7 @@ def _expanded(case: Case, folder: Path, where: str) -> Iterator[Case]:
 
         def resolved(text: str, name: str = name) -> str:
             path = folder / text.replace(_NAME, name)
-            if not path.exists():
+            if not is_there(path):
                 _refuse_placeholders(text, where)
             return str(path)
 
@@ -219,8 +219,9 @@ def _expanded(case: Case, folder: Path, where: str) -> Iterator[Case]:
 def _files(text: str, folder: Path, where: str) -> Sequence[str]:
     """The files that an entry `file` stands for."""
     # A file may have brackets in its name.
-    if not _PATTERN.intersection(text) or (folder / text).is_file():
-        return [str(folder / text)]
+    path = folder / text
+    if not _PATTERN.intersection(text) or (is_there(path) and path.is_file()):
+        return [str(path)]
     root = Path(text).anchor
     try:
         files = sorted(map(str, (Path(root) if root else folder).glob(text.removeprefix(root))))

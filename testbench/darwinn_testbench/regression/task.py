@@ -6,11 +6,10 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
-from darwinn_formats.files import digest_of
+from darwinn_formats.files import digest_of, is_there
 from darwinn_sim.isa.grading import Assumption
 
 from darwinn_testbench.comparison.asked import Asked
@@ -185,7 +184,7 @@ def _files(case: Case) -> Iterator[str]:
         if entry.setting.use is Use.FILE and value is not None:
             for text in value if entry.is_list else [value]:
                 # An input may be NAME=PATH, or a path with an equals sign in it.
-                yield text if Path(text).exists() else text.rpartition("=")[2]
+                yield text if is_there(text) else text.rpartition("=")[2]
         elif entry.setting.use is Use.MODULE and value is not None:
             yield from filter(None, [natives.source_of(value)])
 

@@ -164,9 +164,10 @@ def one_line(error: BaseException) -> str:
     """The text of an exception in one readable line; for errors of the operating system without the
     number.
     """
+    text = advice(error) or str(error)
     if isinstance(error, OSError) and error.strerror is not None:
-        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-    text = " ".join((advice(error) or str(error)).split())
+        text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    text = " ".join(text.split())
     left_out = len(text) - _BEGINNING - _ENDING
     if left_out <= 0:
         return text

@@ -289,6 +289,14 @@ def test_a_csv_may_have_semicolons_and_decimal_commas(
     assert found == {str(folder / f"{name}.tflite"): [measured[name]] for name in ("one", "two")}
 
 
+def test_a_heading_may_be_longer_than_the_name_of_a_file(
+    folder: Path, measured: dict[str, float]
+) -> None:
+    lines = "".join(f"{name}.tflite,{ms}\n" for name, ms in measured.items())
+    (folder / "long.csv").write_text("model" * 100 + ",ms\n" + lines)
+    assert len(times_of_csv(folder / "long.csv")) == len(measured)
+
+
 @pytest.mark.parametrize("text", ["", "model,ms\n", "one.tflite 2.3\n"])
 def test_a_csv_without_times_is_named(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

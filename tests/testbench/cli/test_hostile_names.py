@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darwinn_testbench.cli.application import run_command_line
+from darwinn_testbench.cli.completed import offered
 from darwinn_testbench.pages.charts import library
 from darwinn_testbench.report import Report, Row, Verdict, table, to_junit, to_markdown
 from darwinn_testbench.report.github import workflow_commands
@@ -116,3 +117,33 @@ def test_an_error_is_as_long_as_can_be_read(
     assert "holds a0, a1, a2" in error and "none is named like an input" in error
     assert len(error) < 2500
     assert ("characters" in error) == (count > 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "{model}", "--inputs", "x=" + "y" * 300 + ".npy"], "has no input 'x'"),
+        (["inspect", "y" * 4000], "characters) ..."),
+    ],
+    ids=["tried as a file", "a file"],
+)
+def test_a_word_longer_than_the_name_of_a_file_has_a_bounded_error(
+    hostile: Path, capfd: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    assert run_command_line([word.format(model=hostile) for word in words]) == 2
+    error = capfd.readouterr().err
+    assert message in " ".join(error.split())
+    assert len(error) < 3000
+
+
+def test_a_shell_completes_nothing_of_a_name_that_is_too_long() -> None:
+    assert offered([], ".toml")("y" * 300 + "/") == []
+
+
+def test_a_manifest_names_no_files_by_a_pattern_that_is_too_long(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    manifest = tmp_path / "regression.toml"
+    manifest.write_text(f'[[case]]\nfile = "{"y" * 300}*.tflite"\n')
+    assert run_command_line(["regress", str(manifest)]) == 2
+    assert "no file matches" in " ".join(capfd.readouterr().err.split())
