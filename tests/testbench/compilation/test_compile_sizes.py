@@ -127,19 +127,38 @@ def test_results_take_the_place_of_their_sources(monkeypatch: pytest.MonkeyPatch
     assert_proved(result)
 
 
-@pytest.mark.parametrize(("limit", "across", "kept"), [(1500, 1, True), (1200, 6, False)])
+@pytest.mark.parametrize(
+    ("limit", "across", "again", "kept"),
+    [(1500, 1, False, True), (1200, 2, False, True), (1050, 6, True, False)],
+)
 def test_inputs_come_band_by_band(
-    limit: int, across: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+    limit: int, across: int, again: bool, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parameters come between bands where the chip keeps none."""
+    """Bands across share what comes, or each gets its own where there is no room for it.
+
+    Parameters come between bands where the chip keeps none.
+    """
     monkeypatch.setattr(fitting, "_LIMITS", (limit,))
     if not kept:
         monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas, most: 0)
     network = RandomNetwork(5, (1, 44, 44, 3), signed=False)
     network.layer(network.window(network.values[0], 16, 5, (2, 2)), 8, 1)
     result = compiled(network)
-    assert [(each.fed, each.across) for each in chains_of(result)] == [(0, across)]
+    (chain,) = chains_of(result)
+    assert (chain.fed, chain.across, chain.again) == (0, across, again)
     assert bool(result.report.figures["streamed_bytes"]) is not kept
+    assert_proved(result)
+
+
+def test_the_chain_whose_bands_cost_the_least_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shortest one has six times as many bands."""
+    monkeypatch.setattr(fitting, "_LIMITS", (7000,))
+    network = RandomNetwork(5, (1, 60, 60, 4), signed=True)
+    value = network.layer(network.layer(network.values[0], 16, 1), 32, 1)
+    network.layer(network.window(value, 8, 3, (2, 2)), 4, 1)
+    result = compiled(network)
+    (chain,) = chains_of(result)
+    assert (chain.first, chain.last, chain.bands) == (0, 2, 4)
     assert_proved(result)
 
 

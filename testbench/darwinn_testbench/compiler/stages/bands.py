@@ -61,6 +61,10 @@ MEMBERS = (
 """Operations that can be in a chain."""
 
 
+FLAT_BYTES = 1 << 15
+"""Bytes of an input that a tile takes at a time, about."""
+
+
 @dataclass(frozen=True)
 class Chain:
     """Operations ``first`` to ``last`` of a graph, in so many bands.
@@ -68,7 +72,9 @@ class Chain:
     A band is some rows of what each tile has of the result, or one of ``across`` parts of them.
     The result may lie ``over`` a source, by index: each band takes the place of what no band needs
     any more (:func:`distances`). A source can be ``fed``, by index: an input of the network, of
-    which the host sends to each band what it needs. A chain of one operation is of use only so.
+    which the host sends what all bands across need before the first of them, or what each of them
+    needs ``again``, about ``flat`` bytes to a tile at a time. A chain of one operation is of use
+    only so.
     """
 
     first: int
@@ -77,6 +83,8 @@ class Chain:
     over: int | None = None
     fed: int | None = None
     across: int = 1
+    again: bool = False
+    flat: int = FLAT_BYTES
 
     def __contains__(self, step: int) -> bool:
         return self.first <= step <= self.last
@@ -114,6 +122,11 @@ class Stripe:
     own: Places
     made: Mapping[int, Spread]
     needs: Mapping[int, Places]
+
+    def places_of(self, image: Image) -> Places:
+        """What each place computes of an image of the chain."""
+        made = self.made.get(image.index)
+        return self.own if made is None else made.own
 
 
 def stripes(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.parameters import round_up
 from darwinn_testbench.compiler.stages.bands import (
+    FLAT_BYTES,
     Axes,
     Bands,
     Chain,
@@ -134,7 +135,8 @@ class Demand:
         for chain in chains:
             if chain.fed is not None and chain.fed in indices:
                 # It comes before the first operation of a band.
-                step, size = chain.first + 1, max(map(flat_bytes, self._fed(chain, chain.fed)))
+                step = chain.first + 1
+                size = max(flat_bytes(each, chain.flat) for each in self._fed(chain, chain.fed))
                 asked["flat", chain.fed] = Request.of(size, step, step)
         pairs = []
         for chain in chains:
@@ -178,14 +180,15 @@ class Demand:
 
     def _fed(self, chain: Chain, index: int) -> list[Storage]:
         """By band what a chain gets of an input."""
-        image = self.graph.images[index]
+        image, bands = self.graph.images[index], self.bands(chain)
+        together = bands.needs[index][1]
         return [
             Storage(
                 image,
                 local(image.height, rows.needs[index]),
-                local(image.width, columns.needs[index]),
+                local(image.width, columns.needs[index] if chain.again else together),
             )
-            for rows, columns in self.bands(chain)
+            for rows, columns in bands
         ]
 
     def touched(self, chain: Chain) -> set[int]:
@@ -440,19 +443,15 @@ def _unite(sums: Sequence[WeightedSum], spreads: dict[int, Axes]) -> None:
             changed = True
 
 
-_FLAT_BYTES = 1 << 15
-"""Bytes of an input that a tile takes at a time, about."""
-
-
-def flat_passes(storage: Storage) -> int:
+def flat_passes(storage: Storage, at_once: int = FLAT_BYTES) -> int:
     """In how many passes the rows of an input come, so that what a tile takes is not too much."""
     rows = max(length(own) for own in storage.rows.own)
     size = rows * storage.image.width * storage.image.channels
-    return max(1, min(rows, round(size / _FLAT_BYTES)))
+    return max(1, min(rows, round(size / at_once)))
 
 
-def flat_bytes(storage: Storage) -> int:
+def flat_bytes(storage: Storage, at_once: int = FLAT_BYTES) -> int:
     """Bytes that hold the rows of an input that come in one pass, and a bit."""
     image = storage.image
-    rows = -(-max(length(own) for own in storage.rows.own) // flat_passes(storage))
+    rows = -(-max(length(own) for own in storage.rows.own) // flat_passes(storage, at_once))
     return round_up(rows * image.width * image.channels, ALIGNMENT) + 3 * ALIGNMENT

@@ -1,21 +1,22 @@
 """Finds the chains of layers that have to run band by band, so that everything fits.
 
-Where all images of a step together exceed the memory of a tile, the shortest chain around it is
-taken with which they do not, in as few bands as possible: bands compute some elements twice.
+Where all images of a step together exceed the memory of a tile, the chain around it is taken with
+which they do not, and whose bands cost the least: they compute some elements twice, each has
+instructions of its own, and the host may have to send parts of an input twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from darwinn_sim import chip
 
-from darwinn_testbench.compiler.stages.bands import MEMBERS, Chain
+from darwinn_testbench.compiler.stages.bands import FLAT_BYTES, MEMBERS, Chain
 from darwinn_testbench.compiler.stages.demand import Asked, Demand, DoesNotFitError
-from darwinn_testbench.compiler.stages.needs import needs_whole, whole_sources
+from darwinn_testbench.compiler.stages.needs import needs_whole, whole_sources, work_of
 from darwinn_testbench.compiler.stages.operations import (
     Channelwise,
     Convolution,
@@ -24,6 +25,7 @@ from darwinn_testbench.compiler.stages.operations import (
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.placement import Placement, place
+from darwinn_testbench.compiler.stages.storage import Interval, banded, length
 
 _BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 _MOST_BANDS = 96
@@ -32,7 +34,7 @@ _LONGEST = 12
 """Operations of a chain, at most."""
 
 
-_LIMITS = tuple(chip.NARROW_BYTES * sixteenths // 16 for sixteenths in (16, 15, 14, 12))
+_LIMITS = tuple(chip.NARROW_BYTES * parts // 64 for parts in (64, 63, 62, 60, 56, 48))
 """Bytes that all images of a step may take together, one limit after another: places for all are
 found more easily where there is room to spare."""
 
@@ -77,24 +79,31 @@ def _chain_around(asked: Asked, step: int, limit: int) -> list[Chain] | None:
     """The chains with one more around a step of the pressure."""
     if asked.fixed(_widest(asked.demand.graph, step))[step] > limit:
         return None
+    best: tuple[int, list[Chain]] | None = None
+    present = sum(cost_of(asked.demand, each) for each in asked.chains)
     for chain in _candidates(asked.demand.graph, step):
         first, last = chain.first, chain.last
         others = [each for each in asked.chains if each.last < first or each.first > last]
         if len(others) < sum(1 for each in asked.chains if not first <= each.first <= last):
             continue
         before = asked if len(others) == len(asked.chains) else asked.demand.asked(others)
-        found = _in_fewest_bands(before, chain, [step, *range(first, last + 2)], limit)
-        if found is not None:
-            return [*others, found]
-    return None
+        steps = [step, *range(first, last + 2)]
+        for found in _that_fit(before, chain, steps, limit):
+            chosen = [*others, found]
+            cost = sum(cost_of(asked.demand, each) for each in chosen)
+            if best is None or cost < best[0]:
+                best = cost, chosen
+        if best is not None and best[0] - present < _CHEAP:
+            break
+    return None if best is None else best[1]
 
 
-def _in_fewest_bands(before: Asked, chain: Chain, steps: list[int], limit: int) -> Chain | None:
-    """A chain in as few bands as fit beside others; None if it does not fit in the most."""
+def _that_fit(before: Asked, chain: Chain, steps: list[int], limit: int) -> Iterator[Chain]:
+    """A chain in as few bands as fit beside others, by the number of bands across."""
     graph, trial = before.demand.graph, before.trial(chain)
     fixed, inner = trial.fixed, slice(chain.first + 1, chain.last + 2)
     if max(fixed[steps].max(), fixed[inner].max() + _least_of(graph, chain)) > limit:
-        return None
+        return
 
     def fits(chosen: Chain) -> bool:
         return bool(trial.needed(chosen)[steps].max() <= limit)
@@ -102,14 +111,51 @@ def _in_fewest_bands(before: Asked, chain: Chain, steps: list[int], limit: int) 
     result = graph.operations[chain.last].result
     rows = _useful_bands(result.height, chip.GRID_ROWS)
     parts = _useful_bands(result.width, chip.GRID_COLUMNS) if chain.over is None else []
-    found: Chain | None = None
-    for across in (1, *parts):
-        most = _MOST_BANDS if found is None else found.bands - 1
+    for across in parts if chain.again else (1, *parts):
         tried = [replace(chain, bands=down * across, across=across) for down in rows]
+        allowed = [each for each in tried if each.bands <= _MOST_BANDS]
         # More bands never need more memory, so what the most do not fit fewer do not either.
-        if tried[0].bands <= most and fits(tried[-1]):
-            found = next((each for each in tried if each.bands <= most and fits(each)), found)
-    return found
+        if allowed and fits(allowed[-1]):
+            yield next(each for each in allowed if fits(each))
+
+
+# --- what bands cost ----------------------------------------------------------------------------
+
+_STEP_CYCLES = 3000
+"""Cycles until the host has sent the instructions of an operation in one more band, about."""
+_BYTE_CYCLES = 1
+"""Cycles in which the host sends a byte, about."""
+_CHEAP = 10 * _STEP_CYCLES
+"""A chain that costs no more than this is taken, without looking for longer ones."""
+
+
+def cost_of(demand: Demand, chain: Chain) -> int:
+    """Cycles that a chain takes because it runs in bands, about."""
+    graph, bands = demand.graph, demand.bands(chain)
+    members = chain.members(graph.operations)
+    cost = _STEP_CYCLES * len(members) * (chain.bands - 1)
+    for operation in members:
+        image = operation.result
+        once, often = (
+            _most(banded(image.height, chip.GRID_ROWS).own)
+            * _most(banded(image.width, chip.GRID_COLUMNS).own),
+            sum(_most(each.places_of(image)) for each in bands.rows)
+            * sum(_most(each.places_of(image)) for each in bands.columns),
+        )
+        cost += work_of(operation) * (often - once)
+    if chain.fed is not None:
+        image = chain.sources(graph.operations)[chain.fed]
+        places = [each.needs[chain.fed] for each in bands.rows]
+        times, row = chain.across if chain.again else 1, image.width * image.channels
+        sent = times * row * sum(length(own) for each in places for own in each)
+        cost += _BYTE_CYCLES * max(sent - image.height * row, 0)
+        passes = sum(-(-_most(each) * row // chain.flat) for each in places)
+        cost += _STEP_CYCLES * times * passes
+    return cost
+
+
+def _most(places: Sequence[Interval]) -> int:
+    return max(map(length, places))
 
 
 def _least_of(graph: IntegerGraph, chain: Chain) -> int:
@@ -127,6 +173,10 @@ def _least_bytes(image: Image) -> int:
     return rows * columns * image.pitch
 
 
+_FLAT_BYTES = (FLAT_BYTES, FLAT_BYTES // 4)
+"""Bytes of an input that a tile may take at a time."""
+
+
 def _candidates(graph: IntegerGraph, step: int) -> Iterator[Chain]:
     """Chains around a step, short ones first.
 
@@ -141,7 +191,9 @@ def _candidates(graph: IntegerGraph, step: int) -> Iterator[Chain]:
             yield replace(alone, over=over)
         fed = _input_to_feed(graph, alone)
         if fed is not None:
-            yield replace(alone, fed=fed)
+            for at_once in _FLAT_BYTES:
+                yield replace(alone, fed=fed, flat=at_once)
+                yield replace(alone, fed=fed, flat=at_once, again=True)
 
 
 def _input_to_feed(graph: IntegerGraph, chain: Chain) -> int | None:
@@ -191,10 +243,10 @@ def _ranges(graph: IntegerGraph, step: int) -> Iterator[tuple[int, int]]:
     """Chains around a step, short ones first: a step is of the operation before it."""
     count = len(graph.operations)
     place = max(step - 1, 0)
-    for length in range(1, _LONGEST + 1):
-        for first in range(max(0, place - length), min(place + 2, count - length + 1)):
-            if _is_chain(graph, first, first + length - 1):
-                yield first, first + length - 1
+    for size in range(1, _LONGEST + 1):
+        for first in range(max(0, place - size), min(place + 2, count - size + 1)):
+            if _is_chain(graph, first, first + size - 1):
+                yield first, first + size - 1
 
 
 def _widest(graph: IntegerGraph, step: int) -> Chain:

@@ -69,7 +69,8 @@ def band_phases(port: Port, placement: Placement, areas: Areas) -> list[Phase]:
     """
     storage = placement.parts[port.image.index]
     flat = placement.flats[port.image.index]
-    passes = flat_passes(storage)
+    chain = next(each for each in placement.chains if each.fed == port.image.index)
+    passes = flat_passes(storage, chain.flat)
     phases: list[Phase] = []
     for number in range(passes):
         filled = [

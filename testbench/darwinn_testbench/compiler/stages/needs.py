@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from darwinn_sim import chip
+from darwinn_sim.chip import WORD_BYTES
 
 from darwinn_testbench.compiler.stages.one_pixel import met_by_one
 from darwinn_testbench.compiler.stages.operations import (
@@ -22,6 +23,7 @@ from darwinn_testbench.compiler.stages.operations import (
     Stacked,
     Transposed,
     TransposedConvolution,
+    WeightedSum,
     sources_of,
 )
 from darwinn_testbench.compiler.stages.storage import Interval, length
@@ -55,6 +57,18 @@ def reaches_beyond(operation: AnyOperation) -> bool:
         (operation.columns.inputs(0, result.width), source.width),
     )
     return any(first < 0 or end > size for (first, end), size in ends)
+
+
+def work_of(operation: AnyOperation) -> int:
+    """Cycles in which a tile computes a pixel of the result, about."""
+    groups = operation.result.pitch // WORD_BYTES
+    if isinstance(operation, Convolution | TransposedConvolution):
+        outputs = len(operation.weights)
+        words = operation.weights.size // outputs // WORD_BYTES
+        return words * -(-outputs // chip.LANES)
+    if isinstance(operation, Channelwise | Greatest):
+        return operation.rows.kernel * operation.columns.kernel * groups
+    return 2 * groups if isinstance(operation, WeightedSum) else groups
 
 
 # --- all pixels at once -------------------------------------------------------------------------

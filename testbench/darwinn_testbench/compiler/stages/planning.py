@@ -194,7 +194,7 @@ def _in_order(
         *_, last = bands = placement.bands_of(chain, result)
         for band in bands:
             view = placement.in_band(band)
-            comes = chain.fed
+            comes = chain.fed if chain.again or band % chain.across == 0 else None
             for member in range(chain.first, chain.last):
                 yield graph.operations[member], view, view, comes
                 comes = None
