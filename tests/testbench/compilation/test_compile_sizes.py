@@ -210,6 +210,23 @@ def test_a_chunk_waits_for_no_parameters_that_come_in_the_next_one(
     assert_proved(result)
 
 
+def test_outputs_leave_before_what_does_not_need_them() -> None:
+    """The host took them when everything had been computed."""
+    network = RandomNetwork(3, (1, 6, 6, 4), signed=True)
+    network.show(network.layer(network.values[0], 8, 3))
+    network.layer(network.values[-1], 8, 3)
+    result = compiled(network)
+    assert result.built is not None
+    phases = [(each.operation, each.what.split()[0]) for each in result.built.pieces[0].phases]
+    assert [each for each in phases if each[1] in ("convolution", "output")] == [
+        (0, "convolution"),
+        (-1, "output"),
+        (1, "convolution"),
+        (-1, "output"),
+    ]
+    assert_proved(result)
+
+
 def test_long_steps_are_cut_into_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     network = RandomNetwork(3, (1, 7, 9, 6), signed=True)
     network.transposed(network.values[0])

@@ -381,9 +381,11 @@ def _lives(graph: IntegerGraph) -> _Lives:
         for image in sources_of(operation):
             ends = copied if image.is_vector or image in whole_ones else deaths
             ends[image.index] = max(ends[image.index], step)
+    # Outputs leave at once, but for an input that is one.
     for port in graph.outputs:
-        ends = copied if port.image.is_vector else deaths
-        ends[port.image.index] = len(graph.operations) + 1
+        if births[port.image.index] == 0:
+            ends = copied if port.image.is_vector else deaths
+            ends[port.image.index] = len(graph.operations) + 1
     return births, deaths, copied
 
 

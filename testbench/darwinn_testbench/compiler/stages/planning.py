@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -125,6 +125,10 @@ def plan(graph: IntegerGraph, areas: Areas, before: Placement | None = None) -> 
     placement = _placed(graph, areas, before)
     phases: list[Phase] = []
     ports = {port.image.index: port for port in graph.inputs}
+    # An output leaves as soon as it is there: the host takes it while the chip computes the rest.
+    leaving: dict[int, list[Phase]] = defaultdict(list)
+    for port in graph.outputs:
+        leaving[port.image.index].append(output_phase(port, placement))
     fed = {chain.fed for chain in placement.chains}
     try:
         for port in graph.inputs:
@@ -146,11 +150,12 @@ def plan(graph: IntegerGraph, areas: Areas, before: Placement | None = None) -> 
             if after is not None:
                 index = operation.result.index
                 phases += spread_phases(operation.number, index, after, areas)
+                phases += leaving.pop(index, [])
         except (TooLargeError, ValueError) as reason:
             raise StaysHere(operation.number, str(reason)) from None
         stayed = areas.residents[residents:]
         resident[operation.number] += sum(piece.rows.size for _, piece in stayed)
-    phases += [output_phase(port, placement) for port in graph.outputs]
+    phases += [phase for each in leaving.values() for phase in each]
     return Planned(graph, areas, placement, phases, resident)
 
 
