@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from darwinn_sim import chip
 from darwinn_sim.chip import WORD_BYTES
 from darwinn_sim.isa.builder import Values
@@ -88,11 +87,10 @@ def _greatest_part(
         if rows <= 0 or columns <= 0:
             continue
         gathers[tile] = []
-        # Loops of a traversal: the square, the channels, and two more of the four that there are.
-        for number, (line_number, down) in enumerate(np.ndindex(rows, squares[0])):
+        for down in range(squares[0]):
             corner = source.word(
                 tile,
-                operation.rows.first(top + line_number) + down * _further(operation.rows.kernel),
+                operation.rows.first(top) + down * _further(operation.rows.kernel),
                 operation.columns.first(start),
             )
             gathers[tile].append(
@@ -107,18 +105,18 @@ def _greatest_part(
                             (count, 1),
                             (squares[1], pixel * _further(operation.columns.kernel)),
                             (columns, operation.columns.stride * pixel),
+                            (rows, operation.rows.stride * line),
                         ],
                     ),
                     walk(
                         "NarrowToWide",
                         "wide_write",
-                        spread + line_number * columns * each + down * squares[1],
-                        [(squares[1], 1), (columns, each)],
+                        spread + down * squares[1],
+                        [(squares[1], 1), (columns, each), (rows, columns * each)],
                     ),
                     {"row_loop": 3, "transpose": 1},
                 )
             )
-            del number
         parts[tile] = Part(
             source.base,
             result.address(tile, top, start) + group * GROUP,
