@@ -2,7 +2,8 @@
 
 First rows travel north and south, then columns east and west, with the rows that have come before
 on them: so corners arrive. An element whose owner is several tiles away takes as many steps.
-Pixels outside of the image become zero points.
+Pixels outside of the image become zero points. A link to a tile at the edge of the image fills them
+while it sends what the tile's neighbour needs.
 """
 
 from __future__ import annotations
@@ -44,26 +45,15 @@ class _Box:
 
 def exchanges(storage: Storage) -> list[Callable[[Assembler], None]]:
     """The steps that fill the windows of an image, each to end before the next begins."""
-    steps: list[Callable[[Assembler], None]] = []
-    vertical = list(_vertical(storage))
-    horizontal = list(_horizontal(storage, with_padding=any(vertical)))
-    for group in (*vertical, *horizontal):
-        if group:
-            steps.append(_writer(storage, group))
-    padding = _padding(storage)
-    if padding:
-        fill = _filler(storage, padding)
-        if steps:
-            # Padding depends on nothing, and nothing else writes there.
-            first = steps[0]
-            steps[0] = lambda program: (fill(program), first(program))[1]
-        else:
-            steps.append(fill)
-    return steps
+    vertical, horizontal = list(_vertical(storage)), list(_horizontal(storage))
+    above, beside = _padding(storage)
+    groups = [(vertical[0], above), *((each, {}) for each in vertical[1:])]
+    groups += [(horizontal[0], beside), *((each, {}) for each in horizontal[1:])]
+    return [_writer(storage, *each) for each in groups if any(each)]
 
 
 _Transfers = dict[tuple[str, int], _Box]
-"""What a tile (the receiver) gets over a link."""
+"""What a tile (the receiver) gets over a link, or what becomes zero points there."""
 
 
 def _vertical(storage: Storage) -> Iterator[_Transfers]:
@@ -79,15 +69,12 @@ def _vertical(storage: Storage) -> Iterator[_Transfers]:
         yield found
 
 
-def _horizontal(storage: Storage, *, with_padding: bool) -> Iterator[_Transfers]:
-    """``with_padding``: rows above and below the image travel, too, as far as both sides have them.
-    They are the same there, and so tiles share more instructions."""
+def _horizontal(storage: Storage) -> Iterator[_Transfers]:
+    """Rows above and below the image travel, too: so tiles share more instructions."""
     for distance in range(1, chip.GRID_COLUMNS):
         found: _Transfers = {}
         for tile in TILES:
             rows = storage.rows.window[row_of(tile)]
-            if not with_padding:
-                rows = common(rows, (0, storage.rows.size))
             place = column_of(tile)
             for link, owner in ((_EAST, place - distance), (_WEST, place + distance)):
                 columns = _needed(storage.columns, place, owner)
@@ -113,7 +100,9 @@ def _sender(link: str, tile: int) -> int:
     }[link]
 
 
-def _writer(storage: Storage, transfers: _Transfers) -> Callable[[Assembler], None]:
+def _writer(
+    storage: Storage, transfers: _Transfers, padding: _Transfers
+) -> Callable[[Assembler], None]:
     def emit(program: Assembler) -> None:
         for link in (_SOUTH, _NORTH, _EAST, _WEST):
             by_tile: dict[int, Values] = {}
@@ -125,6 +114,12 @@ def _writer(storage: Storage, transfers: _Transfers) -> Callable[[Assembler], No
                 received = _walk(storage, link, "narrow_write", tile, box)
                 by_tile[sender] = merged(by_tile.get(sender, {}), sent)
                 by_tile[tile] = merged(by_tile.get(tile, {}), received)
+            alone: dict[int, Values] = {}
+            for (name, tile), box in padding.items():
+                if name == link:
+                    chosen = alone if (link, tile) in transfers else by_tile
+                    chosen[tile] = merged(chosen.get(tile, {}), _filled(storage, link, tile, box))
+            write(program, link, alone)
             write(program, link, dict(sorted(by_tile.items())))
 
     return emit
@@ -137,38 +132,25 @@ def _walk(storage: Storage, link: str, name: str, tile: int, box: _Box) -> Value
     return walk(link, name, base, [(words, 1), (length(box.rows), pitch)])
 
 
-def _padding(storage: Storage) -> dict[tuple[str, int], _Box]:
-    """Boxes outside of the image, by the unit that fills them and the tile."""
-    found: dict[tuple[str, int], _Box] = {}
+def _padding(storage: Storage) -> tuple[_Transfers, _Transfers]:
+    """Boxes above and below the image, and beside it, by the link that fills them and the tile."""
+    above, beside = {}, {}
     height, width = storage.rows.size, storage.columns.size
     for tile in TILES:
         rows = storage.rows.window[row_of(tile)]
         columns = storage.columns.window[column_of(tile)]
-        inside = common(rows, (0, height))
-        boxes = {
-            _SOUTH: _Box((rows[0], min(rows[1], 0)), columns),
-            _NORTH: _Box((max(rows[0], height), rows[1]), columns),
-            _EAST: _Box(inside, (columns[0], min(columns[1], 0))),
-            _WEST: _Box(inside, (max(columns[0], width), columns[1])),
-        }
-        found |= {(link, tile): box for link, box in boxes.items() if not box.is_empty}
-    return found
+        above[_SOUTH, tile] = _Box((rows[0], min(rows[1], 0)), columns)
+        above[_NORTH, tile] = _Box((max(rows[0], height), rows[1]), columns)
+        beside[_EAST, tile] = _Box(rows, (columns[0], min(columns[1], 0)))
+        beside[_WEST, tile] = _Box(rows, (max(columns[0], width), columns[1]))
+    return _not_empty(above), _not_empty(beside)
 
 
-def _filler(storage: Storage, padding: dict[tuple[str, int], _Box]) -> Callable[[Assembler], None]:
+def _not_empty(boxes: _Transfers) -> _Transfers:
+    return {key: box for key, box in boxes.items() if not box.is_empty}
+
+
+def _filled(storage: Storage, link: str, tile: int, box: _Box) -> Values:
     constant = int.from_bytes(bytes([storage.outside]) * WORD_BYTES, "little")
     immediate: Values = {"immediate_valid": 1, "immediate": constant}
-
-    def emit(program: Assembler) -> None:
-        for link in (_SOUTH, _NORTH, _EAST, _WEST):
-            write(
-                program,
-                link,
-                {
-                    tile: merged(_walk(storage, link, "narrow_write", tile, box), immediate)
-                    for (name, tile), box in padding.items()
-                    if name == link
-                },
-            )
-
-    return emit
+    return merged(_walk(storage, link, "narrow_write", tile, box), immediate)
