@@ -29,7 +29,8 @@ INPUTS, OUTPUTS = "inputs.txt", "outputs.txt"
 RESET_CYCLES = 2
 """Until the first reset has taken effect nothing is known."""
 
-_PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)
+PORT = re.compile(r"^ +(input|output) .*?(\w+),? *(?://.*)?$", re.MULTILINE)
+"""The way of a port, and its name."""
 
 _VALID = {"queue2core_chunk_size": "queue2core_chunk_waits"}
 """What says that a payload means something, where that is not named like it."""
@@ -67,14 +68,24 @@ class Port:
 @cache
 def ports(top: str) -> tuple[Port, ...]:
     """Ports of a top module but its clock, in order."""
-    text = source(f"{top}.sv").read_text()
-    found = _PORT.findall(text[: text.index("\n);")])
+    found = PORT.findall(header_of(top))
     return tuple(Port(name, way == "input") for way, name in found if name != "clk")
+
+
+def header_of(top: str) -> str:
+    """The source of a module, up to the end of its ports."""
+    text = source(f"{top}.sv").read_text()
+    return text[: text.index("\n);")]
 
 
 def require_second_simulator() -> None:
     """Skip the test, with the way to get it, where something is missing."""
     pytest.importorskip("pyosys", reason="no yosys: pip install 'darwinn-testbench[dev]'")
+    require_icarus()
+
+
+def require_icarus() -> None:
+    """Skip the test, with the way to get it, where there is no Icarus Verilog."""
     if shutil.which("iverilog") is None:
         pytest.skip("no Icarus Verilog: apt-get install iverilog")
 
@@ -116,16 +127,28 @@ def replay(design: Design, widths: dict[str, int], work: Path) -> list[str]:
 
 def icarus(top: str, sources: Sequence[Path], work: Path) -> str:
     """What module ``top`` prints in Icarus, run in the folder ``work``."""
-    program, printed = work / top, ""
-    compiler = ("iverilog", "-g2005", f"-I{work}", "-s", top, "-o", program)
-    for command in ((*compiler, *sources), ("vvp", "-n", program)):
-        words = [str(word) for word in command]
-        done = subprocess.run(
-            words, cwd=work, capture_output=True, text=True, check=False, timeout=3600
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        printed = done.stdout
-    return printed
+    return simulated(compiled(top, sources, work), work)
+
+
+def compiled(top: str, sources: Sequence[Path], work: Path) -> Path:
+    """The simulation of module ``top``, which is compiled into ``work``."""
+    program = work / top
+    _run(work, "iverilog", "-g2005", f"-I{work}", "-s", top, "-o", program, *sources)
+    return program
+
+
+def simulated(program: Path, work: Path, *arguments: str) -> str:
+    """What a simulation prints that reads its files in ``work``."""
+    return _run(work, "vvp", "-n", program, *arguments)
+
+
+def _run(work: Path, *command: str | Path) -> str:
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, cwd=work, capture_output=True, text=True, check=False, timeout=3600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def check_outputs(top: str, widths: dict[str, int], work: Path, icarus: list[str]) -> int:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from darwinn_sim import chip
+from darwinn_sim.host.registers import register
 from darwinn_sim.isa.builder import build
 from darwinn_sim.isa.codes import DescriptorTag
 from harness_runs import require_toolchain
@@ -26,6 +27,19 @@ ROWS = 2
 
 HOST_RESET = r"(host_interface\S+ +host \([^;]*?\.rst_n\()rst_n"
 """The reset of the host interface, in the netlist."""
+
+CHUNK, RING = 1024, 2048
+"""Places in host memory of a chunk of instructions, and of the ring that has its descriptor."""
+CHUNK_BYTES = 100
+WINDOW = 1 << 63
+QUEUE = {
+    "instruction_queue_base": WINDOW | RING,
+    "instruction_queue_size": 2,
+    "instruction_queue_control": 1,
+    "scalar_core_run_control": 1,
+    "instruction_queue_tail": 1,
+}
+"""Registers that the host writes, in this order."""
 
 LATENCY, NIGHTLY = ("plain_sizes.vh", r"(?<=LATENCY )4"), pytest.mark.nightly
 
@@ -59,8 +73,9 @@ def passed(printed: str) -> Played:
 
 @pytest.fixture(scope="module")
 def through_the_chip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording of input that goes to the activation buffer, over the ring, and back to the host
-    with two words of the core behind it; a chip of one tile can repeat it."""
+    """A recording of a chunk of instructions, and of input that goes to the activation buffer, over
+    the ring, and back to the host with two words of the core behind it; a chip of one tile can
+    repeat it."""
     require_toolchain()
     require_second_simulator()
     from darwinn_rtl.build import Design
@@ -73,12 +88,17 @@ def through_the_chip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     given, row = ROWS * chip.ROW_BYTES, {"row_words": chip.ROW_WORDS - 1}
     units = given // chip.ACTIVATION_UNIT_BYTES
     host = np.random.default_rng(3).integers(256, size=2 * 4096, dtype=np.uint8)
+    host[RING : RING + 16] = np.array([WINDOW | CHUNK, CHUNK_BYTES], "<u8").view(np.uint8)
     wanted, words = host.copy(), [0xC0DE0000, 0xC0DE0001]
     wanted[4103 : 4103 + given] = host[5 : 5 + given]
     wanted[4103 + given : 4111 + given] = np.array(words, "<u4").view(np.uint8)
     rtl.unmap_all()  # all players of a process share host memory
     rtl.map(0, host.ctypes.data, host.size)
-    rtl.descriptor(DescriptorTag.INPUT, 1 << 63 | 5, given)
+    for name, value in QUEUE.items():
+        rtl.write_register(register(name).offset, value)
+    assert rtl.read_register(register("instruction_queue_base").offset) == WINDOW | RING
+    assert rtl.fetch(rtl.take_chunk()) == host[CHUNK : CHUNK + CHUNK_BYTES].tobytes()
+    rtl.descriptor(DescriptorTag.INPUT, WINDOW | 5, given)
     for name, count, fields in (
         ("PopInput", units, {"fifo": 1}),
         ("ScalarFence", 0, {"wait_idle": 1}),
@@ -88,7 +108,7 @@ def through_the_chip(tmp_path_factory: pytest.TempPathFactory) -> Path:
         walk = line(name, "buffer", count) if count else {}
         rtl.hand_over(name, build([(name, walk | fields)]))
     rtl.run(120 * ROWS)
-    rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63 | 4103, given + 8)
+    rtl.descriptor(DescriptorTag.OUTPUT, WINDOW | 4103, given + 8)
     rtl.run(120 * ROWS)  # the rows have left
     for word in words:
         rtl.push(word)

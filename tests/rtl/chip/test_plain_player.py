@@ -1,0 +1,240 @@
+"""The player in plain Verilog notices each thing that it compares, beside a chip of constants."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from darwinn_rtl.chip.recording import PROGRAM, Operation
+from darwinn_rtl.export import CHIP, export_player
+from darwinn_sim.isa.codes import DescriptorTag
+from second_simulator import PORT, compiled, header_of, require_icarus, simulated
+
+PLAYER = "plain_player"
+
+WIDTHS = {
+    "s_axil_awaddr": 19,
+    "s_axil_wdata": 64,
+    "s_axil_bresp": 2,
+    "s_axil_araddr": 19,
+    "s_axil_rdata": 64,
+    "s_axil_rresp": 2,
+    "queue2core_chunk_size": 32,
+    "core2units_instruction_bits": 64,
+    "core2dma_descriptor_size": 32,
+    "core2dma_descriptor_address": 64,
+    "dma2core_instruction_data": 64,
+    "dma2core_instruction_count": 4,
+    "dma2monitor_start_outcome": 3,
+    "dma2monitor_done_valid": 5,
+    "m_axi_araddr": 40,
+    "m_axi_arlen": 8,
+    "m_axi_awaddr": 40,
+    "m_axi_awlen": 8,
+    "m_axi_wdata": 64,
+    "m_axi_wstrb": 8,
+}
+"""Bits of the ports that have more than one here and that matter."""
+
+VALUE, SIZE, BYTES = 0xFEDC_BA98_7654_3210, 0x8000_0040, 0x8877_6655_4433_2211
+"""Of every register, of the chunk, and of each word of the stream."""
+
+OUTPUTS = {
+    **dict.fromkeys(("s_axil_awready", "s_axil_wready", "s_axil_bvalid"), 1),
+    **dict.fromkeys(("s_axil_arready", "s_axil_rvalid", "core2queue_chunk_ready"), 1),
+    **dict.fromkeys(("core2units_instruction_ready", "core2dma_descriptor_ready"), 1),
+    **dict.fromkeys(("core2output_word_ready", "dma2core_instruction_valid"), 1),
+    **dict.fromkeys(("queue2monitor_idle", "units2monitor_idle", "tiles2monitor_idle"), 1),
+    **dict.fromkeys(("m_axi_rready", "m_axi_bready"), 1),
+    "s_axil_rdata": VALUE,
+    "queue2core_chunk_size": SIZE,
+    "dma2core_instruction_data": BYTES,
+    "dma2core_instruction_count": 8,
+}
+"""What the chip gives in every cycle; 0 where nothing is said. It is ready for everything."""
+
+FAILED = "an access of host memory failed"
+Outputs = dict[str, int | None]
+READS: Outputs = {"m_axi_arvalid": 1}
+WRITES: Outputs = {"m_axi_awvalid": 1, "m_axi_wvalid": 1, "m_axi_wlast": 1}
+CHANGES: dict[str, tuple[Outputs, str]] = {
+    **{
+        name: ({name: None}, "a signal that decides what happens is unknown")
+        for name in (
+            *("s_axil_awready", "s_axil_wready", "s_axil_bvalid", "s_axil_arready"),
+            *("s_axil_rvalid", "dma2host_interrupt", "queue2core_chunk_waits"),
+            *("core2queue_chunk_ready", "core2units_instruction_ready"),
+            *("core2dma_descriptor_ready", "core2output_word_ready"),
+            *("dma2core_instruction_valid", "queue2monitor_idle", "ring2monitor_row_valid"),
+            *("dma2monitor_start_valid", "units2monitor_idle", "tiles2monitor_idle"),
+            *("tiles2monitor_units", "dma2monitor_done_valid", "m_axi_arvalid", "m_axi_rready"),
+            *("m_axi_awvalid", "m_axi_wvalid", "m_axi_bready"),
+        )
+    },
+    **{
+        f"m_axi_ar{name}": (READS | {f"m_axi_ar{name}": None}, "a read of host memory is unknown")
+        for name in ("id", "addr", "len", "size", "burst")
+    },
+    **{
+        f"m_axi_aw{name}": (WRITES | {f"m_axi_aw{name}": None}, "a write to host memory is unknown")
+        for name in ("id", "addr", "len", "size", "burst")
+    },
+    **{
+        f"m_axi_w{name}": (WRITES | {f"m_axi_w{name}": None}, "a word for host memory is unknown")
+        for name in ("strb", "last")
+    },
+    "a read that fails": (READS | {"m_axi_araddr": 64}, FAILED),
+    "a write that fails": (WRITES | {"m_axi_awaddr": 64, "m_axi_wstrb": 1}, FAILED),
+    **{
+        f"outcome {outcome}": (
+            {"dma2monitor_start_valid": 1, "dma2monitor_start_outcome": outcome},
+            "a descriptor was refused",
+        )
+        for outcome in (1, 2, 3, 4)
+    },
+    **{
+        f"{name} {response}": ({name: response}, "the register's port answers with an error")
+        for name in ("s_axil_bresp", "s_axil_rresp")
+        for response in (2, 3)
+    },
+    **{
+        f"no {name}": ({name: 0}, "the chip is later than in Verilator")
+        for name in ("s_axil_bvalid", "s_axil_rvalid", "core2queue_chunk_ready")
+    },
+}
+"""Outputs that have another value (None: an unknown one), and what the player says then."""
+
+Line = tuple[int, ...]
+
+_PROGRAM: tuple[Line, ...] = (
+    (Operation.RESET,),
+    (Operation.MAP, 0, 64, 0),
+    (Operation.LOAD, 0, 64),
+    (Operation.WRITE, 8, 1, 0, 0, 1),
+    (Operation.READ, 8, VALUE, 0, 0, 2),
+    (Operation.CHUNK, SIZE, 0, 0, 0, 3),
+    (Operation.FETCH, 16, zlib.adler32(2 * BYTES.to_bytes(8, "little")), 0, 0, 4),
+    (Operation.HAND_OVER, 0, 0, 0, 0, 5),
+    (Operation.DESCRIPTOR, DescriptorTag.INPUT, 8, 0, 0, 6),
+    (Operation.PUSH, 1, 0, 0, 0, 7),
+    (Operation.SETTLE, 0, 0, 0, 0, 8),
+    (Operation.COMPARE, 0, 64),
+    (Operation.RUN, 0, 0, 0, 0, 20),
+)
+"""What the player does, and in which cycle the chip is done with it."""
+
+_DONE = {Operation.WRITE, Operation.READ, Operation.CHUNK, Operation.FETCH, Operation.HAND_OVER}
+_DONE |= {Operation.DESCRIPTOR, Operation.PUSH, Operation.SETTLE}
+DIFFERENCES = {
+    Operation.READ: (2, 64, "a register differs"),
+    Operation.CHUNK: (1, 64, "the size of a chunk differs"),
+    Operation.FETCH: (2, 32, "the instruction stream differs"),
+}
+"""Fields that the player compares, so many bits of them, and what it says."""
+
+
+def program(changed: int = 0, field: int = 0, by: int | None = None) -> str:
+    """The program, of which a field of one line is another."""
+    lines = [[*line, *(0 for _ in range(6 - len(line)))] for line in _PROGRAM]
+    if by is not None:
+        lines[changed][field] = by
+    return "".join(" ".join(f"{number:x}" for number in line) + "\n" for line in lines)
+
+
+def chip() -> str:
+    """A chip whose outputs are constants, of which ``+other=N`` chooses the Nth of ``CHANGES``."""
+    found = PORT.findall(header_of(CHIP))
+    ports = [f"{way} [{WIDTHS.get(name, 1) - 1}:0] {name}" for way, name in found]
+    assigned = [_assigned(name) for way, name in found if way == "output"]
+    return (
+        "module words; reg [31:0] words[0:1]; endmodule\n"
+        "module core; words memory(); endmodule\n"
+        f"module {CHIP}({', '.join(name for _, name in found)});\n"
+        + "".join(f"  {port};\n" for port in ports)
+        + "  core chip();\n  integer other;\n"
+        + '  initial if ($value$plusargs("other=%d", other) == 0) other = -1;\n'
+        + "".join(f"  {line}\n" for line in assigned)
+        + "endmodule\n"
+    )
+
+
+def _assigned(name: str) -> str:
+    width = WIDTHS.get(name, 1)
+    others = {
+        number: f"{width}'bx" if values[name] is None else f"{width}'d{values[name]}"
+        for number, (values, _) in enumerate(CHANGES.values())
+        if name in values
+    }
+    arms = "".join(f"other == {number} ? {value} : " for number, value in others.items())
+    return f"assign {name} = {arms}{width}'d{OUTPUTS.get(name, 0)};"
+
+
+@pytest.fixture(scope="module")
+def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The player beside that chip, compiled."""
+    require_icarus()
+    folder = tmp_path_factory.mktemp("player")
+    stub = folder / f"{CHIP}.v"
+    stub.write_text(chip())
+    export_player(folder, stub, memory_bytes=64, regions=1)
+    (folder / "memory_0.hex").write_text("5a\n" * 64)
+    return compiled(PLAYER, sorted(folder.glob("*.v")), folder)
+
+
+def said(player: Path, text: str, *arguments: str) -> str:
+    """The last line of what the player says of a program."""
+    (player.parent / PROGRAM).write_text(text)
+    return simulated(player, player.parent, *arguments).splitlines()[-1]
+
+
+def test_the_player_takes_what_is_right(player: Path) -> None:
+    assert re.match("pass  .* 64 bytes of host memory equal, 0 unknown", said(player, program()))
+    assert "no program.txt in this folder" in said(player, "")
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_player_notices_what_the_chip_does(player: Path, name: str) -> None:
+    number = list(CHANGES).index(name)
+    assert CHANGES[name][1] in said(player, program(), f"+other={number}")
+
+
+@pytest.mark.parametrize("operation", DIFFERENCES, ids=lambda operation: operation.name)
+def test_the_player_compares_all_parts_of_a_number(player: Path, operation: Operation) -> None:
+    field, bits, reason = DIFFERENCES[operation]
+    line = [each[0] for each in _PROGRAM].index(operation)
+    was, chosen = _PROGRAM[line][field], (*range(0, bits, 5), bits - 1)
+    assert _unnoticed(player, line, field, [was ^ 1 << bit for bit in chosen], reason) == []
+
+
+@pytest.mark.parametrize("operation", sorted(_DONE), ids=lambda operation: operation.name)
+def test_the_player_compares_each_cycle(player: Path, operation: Operation) -> None:
+    line = [each[0] for each in _PROGRAM].index(operation)
+    later = "the chip is later than in Verilator"
+    earlier = "the chip is earlier than in Verilator"
+    cycle = _PROGRAM[line][5]
+    assert _unnoticed(player, line, 5, [cycle - 1], later) == []
+    assert _unnoticed(player, line, 5, [cycle + 1, cycle + 256], earlier) == []
+
+
+def test_the_player_compares_each_byte_of_memory(player: Path) -> None:
+    memory = player.parent / "memory_0.hex"
+    (player.parent / "memory_1.hex").write_text(memory.read_text())
+    compare = [each[0] for each in _PROGRAM].index(Operation.COMPARE)
+    for place in (0, 1, 62, 63):
+        lines = memory.read_text().splitlines()
+        lines[place] = "5b"
+        (player.parent / "memory_1.hex").write_text("\n".join(lines) + "\n")
+        assert "host memory differs" in said(player, program(compare, 1, by=1))
+
+
+def test_the_player_performs_nothing_unknown(player: Path) -> None:
+    assert "no operation of this player" in said(player, program(3, 0, by=len(Operation)))
+
+
+def _unnoticed(
+    player: Path, line: int, field: int, values: Iterable[int], reason: str
+) -> list[int]:
+    return [by for by in values if reason not in said(player, program(line, field, by))]
