@@ -139,6 +139,21 @@ def any_scale(random: np.random.Generator) -> OutputCase:
     )
 
 
+def any_clip(random: np.random.Generator) -> OutputCase:
+    """Small sums between clips of any pattern of bits or special ones, in either order."""
+    special = np.append(SPECIAL, np.array([-1.5, 1.5, 255], np.float32))
+    low, high = np.where(random.random(2) < 0.8, random.choice(special, 2), _bits(random)[:2])
+    return OutputCase(
+        _products(random),
+        _sums(random) >> 16,
+        random.choice(np.array([1.0, -1.0, 0.5, 2.0**20], np.float32), LANES),
+        low_clip=float(low),
+        high_clip=float(high),
+        zero_point=int(random.choice([0, 128, 65535])),
+        function=4 * int(random.integers(2)),
+    )
+
+
 def low_bytes(random: np.random.Generator) -> OutputCase:
     """Products and sums around 2^24, whose low byte leaves as it is: each rounding shows."""
     magnitude = np.exp2(random.uniform(22, 33, LANES))
@@ -230,5 +245,5 @@ def reduced(random: np.random.Generator) -> OutputCase:
     )
 
 
-CLASSES = (any_scale, low_bytes, additions, around_zero, reduced)
+CLASSES = (any_scale, any_clip, low_bytes, additions, around_zero, reduced)
 """What draws a case of each class."""
