@@ -257,7 +257,7 @@ def _dense_in_parts(
             by_lanes: dict[int, dict[int, Part]] = {}
             for tile, lanes in widths.items():
                 address = source.address(tile, *corner) + offset
-                part = Part(address, starts[tile], 1, 1, read, (0, 0), (0, 0))
+                part = Part(address, result.base + begin, 1, 1, read, (0, 0), (0, 0))
                 by_lanes.setdefault(lanes, {})[tile] = part
             yield Phase(
                 operation.number,
@@ -382,7 +382,7 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
         for tile in range(len(chunk)):
             part = Part(
                 source.address(tile, top, left),
-                result.base + (first + tile) * chip.LANES,
+                result.base + first * chip.LANES,
                 1,
                 1,
                 [(width * depth // GROUP, GROUP), (height, source.row_pitch)],

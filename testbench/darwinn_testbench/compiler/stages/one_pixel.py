@@ -33,16 +33,20 @@ def met_by_one(operation: Convolution | Channelwise) -> tuple[tuple[int, slice],
 
 
 def tell(number: int, starts: dict[int, int], sizes: dict[int, int], areas: Areas) -> Phase:
-    """Have tiles send the bytes that they have of a vector to all tiles, at the same place."""
+    """Have tiles send the bytes that they have of a vector to all tiles, where they go.
+
+    Each tile has its own at the first of these places: so all compute and pack alike.
+    """
     shares = []
     for tile in sorted(starts):
-        word, words = starts[tile] // WORD_BYTES, sizes[tile] // WORD_BYTES
-        shares.append(Share(tile, word, [(words, 1)], word, [(words, 1)]))
+        words = [(sizes[tile] // WORD_BYTES, 1)]
+        here, there = min(starts.values()) // WORD_BYTES, starts[tile] // WORD_BYTES
+        shares.append(Share(tile, here, words, there, words))
     first, alone = areas.reuse(sum(share.rows for share in shares))
     return Phase(
         number,
         "results to all tiles",
-        lambda program: gather(program, shares, first),
+        lambda program: gather(program, shares, first, in_place=True),
         uses_ring=True,
         alone=alone,
     )

@@ -163,10 +163,12 @@ def _reduced(
     result = placement.copies[operation.result.index]
     row, _ = areas.take(1)
     by_size: dict[int, dict[int, Part]] = {}
+    starts = {}
     for tile, (first, count) in enumerate(shares_of(operation)):
+        starts[tile] = result.base + first * GROUP
         by_size.setdefault(count, {})[tile] = Part(
             start(first),
-            result.base + first * GROUP,
+            result.base,
             1,
             1,
             [(operation.columns.kernel, steps[0]), (operation.rows.kernel, steps[1])],
@@ -181,7 +183,6 @@ def _reduced(
         [Piece(ALL_TILES, row, identity())],
     )
     sizes = {tile: count * GROUP for count, parts in by_size.items() for tile in parts}
-    starts = {tile: part.result for parts in by_size.values() for tile, part in parts.items()}
     yield tell(operation.number, starts, sizes, areas)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from darwinn_sim import chip
 from darwinn_sim.isa.codes import RingChannel, TileFlag, WatcherSide
@@ -85,10 +86,19 @@ def send(program: Assembler, share: Share, targets: int) -> None:
 
 
 def gather(
-    program: Assembler, shares: Sequence[Share], first_row: int, targets: int = ALL_TILES
+    program: Assembler,
+    shares: Sequence[Share],
+    first_row: int,
+    targets: int = ALL_TILES,
+    *,
+    in_place: bool = False,
 ) -> None:
     """Bring all shares to the tiles in the set ``targets``, by rows of wide memory from
-    ``first_row`` on."""
+    ``first_row`` on.
+
+    ``in_place``: shares go to where tiles have what they send, so each tile packs its own first.
+    """
+    shares = sorted(shares, key=lambda share: list(share.write_loops))
     total = sum(share.rows for share in shares)
     program.tile(
         "RingConsumerA",
@@ -96,20 +106,49 @@ def gather(
         walk("RingConsumerA", "wide_write", first_row, [(total, 1)]),
         signal(),
     )
-    arrived = 0
-    for share in shares:
-        program.tile(
-            "WideToNarrow",
-            targets,
-            walk("WideToNarrow", "wide_read", first_row + arrived, [(share.rows, 1)]),
-            walk("WideToNarrow", "narrow_write", share.write, share.write_loops),
-            wait(
-                "WideToNarrow",
-                Watcher(TileFlag.RING_BUS_READ_A, depth=0, expected=arrived + 1),
-            ),
-            row_loop=ALL_LOOPS,
+    own = {share.tile: share.rows for share in shares} if in_place else {}
+    arrived, left = 0, shares
+    while left:
+        run, loops = _run(left)
+        rows = sum(share.rows for share in run)
+        spread = merged(
+            walk("WideToNarrow", "wide_read", first_row + arrived, [(rows, 1)]),
+            walk("WideToNarrow", "narrow_write", run[0].write, [*run[0].write_loops, *loops]),
+            {"row_loop": len(run[0].write_loops) if loops else ALL_LOOPS},
         )
-        arrived += share.rows
+        here = Watcher(TileFlag.RING_BUS_READ_A, depth=0, expected=arrived + 1)
+        by_tile = {}
+        for tile in (tile for tile in range(chip.TILES) if targets >> tile & 1):
+            packed = Watcher(TileFlag.NARROW_TO_WIDE_WRITE, depth=1, expected=own.pop(tile, 0))
+            watchers = [here, packed] if packed.expected else [here]
+            by_tile[tile] = merged(spread, wait("WideToNarrow", *watchers))
+        write(program, "WideToNarrow", by_tile)
+        arrived, left = arrived + rows, left[len(run) :]
     pack(program, shares)
     for share in shares:
         send(program, share, targets)
+
+
+def _run(shares: Sequence[Share]) -> tuple[Sequence[Share], Loops]:
+    """The first shares that one instruction can spread, and the loops over them.
+
+    They have the same size, and their places are a row, or a grid, at equal distances.
+    """
+    first = shares[0]
+    alike = list(takewhile(lambda each: each.write_loops == first.write_loops, shares))
+    starts = [share.write - first.write for share in alike]
+    if len(alike) < 2 or starts[1] <= 0:
+        return shares[:1], []
+    step = starts[1]
+    across = sum(1 for _ in takewhile(lambda k: starts[k] == k * step, range(len(starts))))
+    loops = [(across, step)]
+    count = across
+    if len(starts) > across and starts[across] > 0:
+        line = starts[across]
+        expected = [line * (k // across) + step * (k % across) for k in range(len(starts))]
+        equal = sum(1 for _ in takewhile(lambda k: starts[k] == expected[k], range(len(starts))))
+        down = equal // across
+        if down > 1:
+            loops.append((down, line))
+            count = across * down
+    return alike[:count], loops
