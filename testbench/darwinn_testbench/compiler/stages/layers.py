@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from darwinn_testbench.compiler.program import ALL_TILES
 from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Aside, Part, Sums, cycles_of
 from darwinn_testbench.compiler.stages.needs import needs_whole
-from darwinn_testbench.compiler.stages.one_pixel import met_by_one, tell
+from darwinn_testbench.compiler.stages.one_pixel import Vector, met_by_one, tell
 from darwinn_testbench.compiler.stages.operations import (
     Convolution,
     OutputStage,
@@ -251,13 +251,14 @@ def _dense_in_parts(
         chosen = weights[begin : begin + at_once]
         widths = {tile: _lanes(len(chosen), tile) for tile in range(-(-len(chosen) // chip.LANES))}
         starts = {tile: result.base + begin + tile * chip.LANES for tile in widths}
+        vector = Vector(starts, widths)
         stage = _of_some(operation.stage, begin, at_once)
         for box, blocks, sums in _steps(replace(operation, stage=stage), chosen, 1, areas):
             offset, read = _read_of(box, pitch, row_pitch)
             by_lanes: dict[int, dict[int, Part]] = {}
             for tile, lanes in widths.items():
                 address = source.address(tile, *corner) + offset
-                part = Part(address, result.base + begin, 1, 1, read, (0, 0), (0, 0))
+                part = Part(address, vector.made(tile), 1, 1, read, (0, 0), (0, 0))
                 by_lanes.setdefault(lanes, {})[tile] = part
             yield Phase(
                 operation.number,
@@ -270,7 +271,7 @@ def _dense_in_parts(
                 ),
                 [Piece(1 << tile, sums.row, block) for tile, block in enumerate(blocks)],
             )
-        yield tell(operation.number, starts, widths, areas)
+        yield tell(operation.number, vector, areas)
 
 
 def transposed_convolution_phases(
@@ -378,18 +379,21 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
         row, alone = (
             areas.take(each, min(each, _LEAST_ROWS)) if settled is None else (settled, False)
         )
+        widths = {tile: _lanes(outputs, first + tile) for tile in range(len(chunk))}
+        starts = {tile: result.base + (first + tile) * chip.LANES for tile in widths}
+        vector = Vector(starts, widths)
         by_lanes: dict[int, dict[int, Part]] = {}
-        for tile in range(len(chunk)):
+        for tile, lanes in widths.items():
             part = Part(
                 source.address(tile, top, left),
-                result.base + first * chip.LANES,
+                vector.made(tile),
                 1,
                 1,
                 [(width * depth // GROUP, GROUP), (height, source.row_pitch)],
                 (0, 0),
                 (0, 0),
             )
-            by_lanes.setdefault(_lanes(outputs, first + tile), {})[tile] = part
+            by_lanes.setdefault(lanes, {})[tile] = part
         computations = [
             (
                 replace(
@@ -411,6 +415,4 @@ def _dense(operation: Convolution, placement: Placement, areas: Areas) -> Iterat
             [] if settled is not None else pieces,
             alone=alone,
         )
-        widths = {tile: lanes for lanes, parts in by_lanes.items() for tile in parts}
-        starts = {tile: result.base + (first + tile) * chip.LANES for tile in widths}
-        yield tell(operation.number, starts, widths, areas)
+        yield tell(operation.number, vector, areas)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from darwinn_sim.chip import WORD_BYTES
 
 from darwinn_testbench.compiler.stages.operations import (
@@ -32,21 +35,35 @@ def met_by_one(operation: Convolution | Channelwise) -> tuple[tuple[int, slice],
     return found[0], found[1]
 
 
-def tell(number: int, starts: dict[int, int], sizes: dict[int, int], areas: Areas) -> Phase:
-    """Have tiles send the bytes that they have of a vector to all tiles, where they go.
+@dataclass(frozen=True)
+class Vector:
+    """A vector of which tiles compute ``sizes`` bytes each, which go to ``starts`` on all tiles."""
 
-    Each tile has its own at the first of these places: so all compute and pack alike.
-    """
+    starts: Mapping[int, int]
+    sizes: Mapping[int, int]
+
+    @property
+    def in_place(self) -> bool:
+        """Whether each tile computes its bytes at the first place: those of a size work alike."""
+        return len(self.sizes) > len(set(self.sizes.values()))
+
+    def made(self, tile: int) -> int:
+        """Where a tile computes its bytes."""
+        return min(self.starts.values()) if self.in_place else self.starts[tile]
+
+
+def tell(number: int, vector: Vector, areas: Areas) -> Phase:
+    """Have tiles send the bytes that they have of a vector to all tiles."""
     shares = []
-    for tile in sorted(starts):
-        words = [(sizes[tile] // WORD_BYTES, 1)]
-        here, there = min(starts.values()) // WORD_BYTES, starts[tile] // WORD_BYTES
-        shares.append(Share(tile, here, words, there, words))
+    for tile, start in sorted(vector.starts.items()):
+        words = [(vector.sizes[tile] // WORD_BYTES, 1)]
+        made = vector.made(tile) // WORD_BYTES
+        shares.append(Share(tile, made, words, start // WORD_BYTES, words))
     first, alone = areas.reuse(sum(share.rows for share in shares))
     return Phase(
         number,
         "results to all tiles",
-        lambda program: gather(program, shares, first, in_place=True),
+        lambda program: gather(program, shares, first, in_place=vector.in_place),
         uses_ring=True,
         alone=alone,
     )

@@ -15,7 +15,7 @@ from darwinn_testbench.compiler.assembler import Assembler, Watcher, signal, wai
 from darwinn_testbench.compiler.program import ALL_TILES
 from darwinn_testbench.compiler.stages.compute import HEAD_ROWS, Part, Sums, cycles_of
 from darwinn_testbench.compiler.stages.needs import is_shared_out, needs_whole
-from darwinn_testbench.compiler.stages.one_pixel import met_by_one, tell
+from darwinn_testbench.compiler.stages.one_pixel import Vector, met_by_one, tell
 from darwinn_testbench.compiler.stages.operations import (
     BorderAverage,
     Channelwise,
@@ -163,12 +163,15 @@ def _reduced(
     result = placement.copies[operation.result.index]
     row, _ = areas.take(1)
     by_size: dict[int, dict[int, Part]] = {}
-    starts = {}
-    for tile, (first, count) in enumerate(shares_of(operation)):
-        starts[tile] = result.base + first * GROUP
+    shares = dict(enumerate(shares_of(operation)))
+    vector = Vector(
+        {tile: result.base + first * GROUP for tile, (first, _) in shares.items()},
+        {tile: count * GROUP for tile, (_, count) in shares.items()},
+    )
+    for tile, (first, count) in shares.items():
         by_size.setdefault(count, {})[tile] = Part(
             start(first),
-            result.base,
+            vector.made(tile),
             1,
             1,
             [(operation.columns.kernel, steps[0]), (operation.rows.kernel, steps[1])],
@@ -182,8 +185,7 @@ def _reduced(
         emitting_all(computations),
         [Piece(ALL_TILES, row, identity())],
     )
-    sizes = {tile: count * GROUP for count, parts in by_size.items() for tile in parts}
-    yield tell(operation.number, starts, sizes, areas)
+    yield tell(operation.number, vector, areas)
 
 
 def shares_of(operation: Channelwise) -> list[tuple[int, int]]:
