@@ -143,7 +143,7 @@ def calibrate(
     out, spread = np.full(len(measured), math.nan), found.fit.spread
     if len(measured) > _FEW:
         out = found.left_out(measured)
-        spread = fitting.spread(found.parts, found.fit, out)
+        spread = fitting.spread(found.parts, found.fit, out, found.between_hosts)
     link = _described(found, base, spread, source)
     if not told:
         link = replace(link, clock=replace(link.clock, least=min(CLOCKS), most=max(CLOCKS)))
@@ -168,6 +168,13 @@ class Settled:
     doubts: Vector
     fit: Fit
 
+    @property
+    def between_hosts(self) -> Vector:
+        """Standard deviations of the parameters between hosts; of the clock also if it is held."""
+        deviations = self.doubts.copy()
+        deviations[_CLOCK] = _CLOCK_DOUBT
+        return deviations
+
     def misfit(self, measured: Vector, scatter: float) -> float:
         """How badly they fit, if times are off by ``scatter``."""
         return fitting.misfit(
@@ -180,7 +187,9 @@ class Settled:
 
     def left_out_spans(self, measured: Vector) -> Vector:
         """Half the width of each model's interval, as a share, by a fit to the others."""
-        return fitting.left_out_spans(self.parts, measured, self.known, self.doubts)
+        return fitting.left_out_spans(
+            self.parts, measured, self.known, self.doubts, self.between_hosts
+        )
 
     def mean_left_out(self, measured: Vector) -> float:
         """The mean of these errors."""

@@ -37,6 +37,8 @@ _OF_NORMAL = 0.565
 _STEPS = 60
 _ROUNDS = 200
 _LEAST_VARIANCE = 1e-8
+_WIDER = 1.02
+"""Factor by which variances grow until enough errors lie within the interval."""
 
 Vector = NDArray[np.float64]
 
@@ -142,13 +144,15 @@ def left_out(parts: Vector, measured: Vector, known: Vector, doubts: Vector) -> 
     return errors
 
 
-def spread(parts: Vector, found: Fit, errors: Vector) -> Spread:
+def spread(parts: Vector, found: Fit, errors: Vector, between_hosts: Vector) -> Spread:
     """What ``errors`` of times by fits to the others say of the next network.
 
     A rate that is right on average is off for one network, and by more than the fixed cost. So
     each parameter has a variance from network to network beside that of its estimate, and so has
     the whole time. They are those of greatest likelihood, times what makes nine of ten errors lie
-    within the interval, and one more, since its shape was fitted to the same errors.
+    within the interval, and one more, since its shape was fitted to the same errors. No parameter
+    differs more between networks than it does ``between_hosts``: an error says nothing of one that
+    has a thousandth of the time.
     """
     shares = parts * np.exp(found.values)
     shares /= shares.sum(axis=1)[:, None]
@@ -156,14 +160,21 @@ def spread(parts: Vector, found: Fit, errors: Vector) -> Spread:
     estimated = np.einsum("ij,jk,ik->i", shares, covariance, shares)
     squares = np.hstack([np.ones((len(parts), 1)), shares]) ** 2
     off = np.log1p(errors) ** 2
-    variances = np.full(squares.shape[1], float(off.mean()) / squares.shape[1])
+    most = np.array([np.inf, *np.maximum(between_hosts**2, _LEAST_VARIANCE)])
+    variances = np.minimum(np.full(len(most), float(off.mean()) / len(most)), most)
     for _ in range(_ROUNDS):
         total = estimated + squares @ variances
         wanted = squares.T @ (off / total**2) / np.maximum(squares.T @ (1 / total), _LEAST_VARIANCE)
-        variances = np.maximum(variances * np.sqrt(wanted), _LEAST_VARIANCE)
-    needed = np.sort((off / NINE_OF_TEN**2 - estimated) / (squares @ variances))
+        variances = np.clip(variances * np.sqrt(wanted), _LEAST_VARIANCE, most)
     held = min(math.ceil(0.9 * (len(off) + 1)) + 1, len(off))
-    variances *= max(float(needed[held - 1]), (student(len(off) - 1) / NINE_OF_TEN) ** 2)
+    factor = (student(len(off) - 1) / NINE_OF_TEN) ** 2
+    while True:
+        scaled = np.minimum(variances * factor, most)
+        missing = np.sort(off / NINE_OF_TEN**2 - estimated - squares @ scaled)[held - 1]
+        if missing <= 0:
+            break
+        factor *= _WIDER
+    variances = scaled
     covariance += np.diag(variances[1:])
     deviations = np.sqrt(np.diag(covariance))
     correlations = covariance / np.outer(deviations, deviations)
@@ -171,7 +182,9 @@ def spread(parts: Vector, found: Fit, errors: Vector) -> Spread:
     return Spread(deviations, correlations, NINE_OF_TEN * scatter)
 
 
-def left_out_spans(parts: Vector, measured: Vector, known: Vector, doubts: Vector) -> Vector:
+def left_out_spans(
+    parts: Vector, measured: Vector, known: Vector, doubts: Vector, between_hosts: Vector
+) -> Vector:
     """Half the width of each model's interval, as a share, by a fit to the others alone."""
     spans = np.empty(len(measured))
     for model in range(len(measured)):
@@ -180,7 +193,7 @@ def left_out_spans(parts: Vector, measured: Vector, known: Vector, doubts: Vecto
         found = fit(*own, known, doubts)
         around = found.spread
         if others.sum() > 1:
-            around = spread(parts[others], found, left_out(*own, known, doubts))
+            around = spread(parts[others], found, left_out(*own, known, doubts), between_hosts)
         shares = parts[model] * np.exp(found.values)
         reach = NINE_OF_TEN * around.deviations * shares / shares.sum()
         spans[model] = math.sqrt(reach @ around.correlations @ reach + around.scatter**2)

@@ -98,7 +98,7 @@ def test_the_spread_of_a_host_is_wide_where_its_networks_differ() -> None:
         own = rows * np.exp(true_values() + random.normal(0, [0.01, 0.01, 0.2], rows.shape))
         found = fitting.fit(rows, own.sum(axis=1), KNOWN, 10 * DOUBTS)
         errors = fitting.left_out(rows, own.sum(axis=1), KNOWN, 10 * DOUBTS)
-        spread = fitting.spread(rows, found, errors)
+        spread = fitting.spread(rows, found, errors, 10 * DOUBTS)
         assert spread.deviations[2] > 0.1 > spread.deviations[:2].max()
         other = parts(20, 100 + seed)
         shares = other * np.exp(found.values)
@@ -127,3 +127,20 @@ def test_misfit_counts_times_and_what_was_known() -> None:
     assert fitting.misfit(rows, measured, KNOWN, DOUBTS, KNOWN, 0.1) == pytest.approx(0)
     moved = KNOWN + np.array([0.5, 0, 0])
     assert fitting.misfit(rows, measured, KNOWN, DOUBTS, moved, 0.1) > 0.25
+
+
+def test_errors_say_nothing_of_a_parameter_that_has_next_to_no_share_of_the_times() -> None:
+    """Its variance between networks was chosen to explain one error: a range of a thousandfold."""
+    for seed in range(10):
+        rows = np.hstack([parts(8, seed), np.array([[300.0, 1, 1, 9, 1, 1, 40, 1]]).T])
+        known, doubts = np.append(KNOWN, np.log(1e-8)), np.append(DOUBTS, 1.0)
+        true = np.append(true_values(), np.log(2e-8))
+        noise = np.random.default_rng(seed).normal(0, 0.08, 8)
+        measured = fitting.times(rows, true) * np.exp(noise)
+        found = fitting.fit(rows, measured, known, doubts)
+        errors = fitting.left_out(rows, measured, known, doubts)
+        around = fitting.spread(rows, found, errors, doubts)
+        assert (around.deviations < 1.5 * doubts).all(), seed
+        squares = ((rows * np.exp(found.values)) / fitting.times(rows, found.values)[:, None]) ** 2
+        reach = fitting.NINE_OF_TEN**2 * squares @ around.deviations**2 + around.scatter**2
+        assert (np.abs(np.log1p(errors)) <= 1.05 * np.sqrt(reach)).all(), seed
