@@ -125,7 +125,7 @@ _STEP_CYCLES = 3000
 """Cycles until the host has sent the instructions of an operation in one more band, about."""
 _BYTE_CYCLES = 1
 """Cycles in which the host sends a byte, about."""
-_CHEAP = 10 * _STEP_CYCLES
+_CHEAP = 30 * _STEP_CYCLES
 """A chain that costs no more than this is taken, without looking for longer ones."""
 
 
