@@ -134,7 +134,8 @@ def test_results_take_the_place_of_their_sources(monkeypatch: pytest.MonkeyPatch
 def test_inputs_come_band_by_band(
     limit: int, across: int, again: bool, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bands across share what comes, or each gets its own where there is no room for it.
+    """Bands across share what comes, and keep rows of it for the next ones, or each gets its own
+    where there is no room for that.
 
     Parameters come between bands where the chip keeps none.
     """
@@ -146,6 +147,9 @@ def test_inputs_come_band_by_band(
     result = compiled(network)
     (chain,) = chains_of(result)
     assert (chain.fed, chain.across, chain.again) == (0, across, again)
+    assert result.built is not None
+    phases = [each.what for each in result.built.pieces[0].phases]
+    assert any(each.endswith("that are there") for each in phases) is not again
     assert bool(result.report.figures["streamed_bytes"]) is not kept
     assert_proved(result)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from darwinn_sim import chip
@@ -25,7 +26,7 @@ from darwinn_testbench.compiler.stages.operations import (
     WeightedSum,
 )
 from darwinn_testbench.compiler.stages.placement import Placement, place
-from darwinn_testbench.compiler.stages.storage import Interval, banded, length
+from darwinn_testbench.compiler.stages.storage import Interval, banded, behind, common, length
 
 _BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 _MOST_BANDS = 96
@@ -145,8 +146,14 @@ def cost_of(demand: Demand, chain: Chain) -> int:
         cost += work_of(operation) * (often - once)
     if chain.fed is not None:
         image = chain.sources(graph.operations)[chain.fed]
-        places = [each.needs[chain.fed] for each in bands.rows]
-        times, row = chain.across if chain.again else 1, image.width * image.channels
+        row = image.width * image.channels
+        places = [
+            [common(own, (0, image.height)) for own in each.needs[chain.fed]] for each in bands.rows
+        ]
+        if not chain.again:
+            nothing = [(0, 0)] * chip.GRID_ROWS
+            places = [list(map(behind, *each)) for each in pairwise([nothing, *places])]
+        times = chain.across if chain.again else 1
         sent = times * row * sum(length(own) for each in places for own in each)
         cost += _BYTE_CYCLES * max(sent - image.height * row, 0)
         passes = sum(-(-_most(each) * row // chain.flat) for each in places)

@@ -7,7 +7,7 @@ pixels, in whole words. An output leaves the tiles one after another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from darwinn_formats.darwinn import Description
@@ -46,6 +46,8 @@ from darwinn_testbench.compiler.stages.storage import (
     TILES,
     Interval,
     Storage,
+    behind,
+    common,
     length,
     pieces_of,
     row_of,
@@ -62,19 +64,28 @@ def input_bytes(port: Port) -> int:
     return round_up(image.pixels * image.channels, UNIT)
 
 
-def band_phases(port: Port, placement: Placement, areas: Areas) -> list[Phase]:
+def band_phases(
+    port: Port, placement: Placement, areas: Areas, before: Storage | None
+) -> list[Phase]:
     """Bring a band of an input to the tiles: of each row of tiles what it needs of it.
 
-    Each of them asks for its rows, which may overlap those of its neighbours.
+    Each of them asks for its rows, which may overlap those of its neighbours. What it has of the
+    band ``before`` moves up.
     """
     storage = placement.parts[port.image.index]
     flat = placement.flats[port.image.index]
     chain = next(each for each in placement.chains if each.fed == port.image.index)
-    passes = flat_passes(storage, chain.flat)
+    most = max(map(length, storage.rows.own))
+    at_once = max(1, -(-most // flat_passes(storage, chain.flat)))
+    coming = storage.rows.own
     phases: list[Phase] = []
-    for number in range(passes):
+    if before is not None:
+        coming = tuple(map(behind, before.rows.own, storage.rows.own))
+        phases += _moved_up(port, before, storage, areas)
+    for number in range(-(-max(map(length, coming)) // at_once)):
         filled = [
-            (place, pieces_of(own, passes)[number]) for place, own in enumerate(storage.rows.own)
+            (place, (own[0] + number * at_once, min(own[0] + (number + 1) * at_once, own[1])))
+            for place, own in enumerate(coming)
         ]
         filled = [(place, rows) for place, rows in filled if length(rows)]
         for place, rows in filled:
@@ -84,6 +95,28 @@ def band_phases(port: Port, placement: Placement, areas: Areas) -> list[Phase]:
         if filled:
             phases.append(_own_pixels(port, storage, flat, filled, areas))
     return phases
+
+
+def _moved_up(port: Port, before: Storage, storage: Storage, areas: Areas) -> Iterator[Phase]:
+    """Move the rows that a tile has of the band before to where they are in this one."""
+    image = port.image
+    parts = {}
+    for tile in TILES:
+        (top, end), (left, right) = map(common, before.own(tile), storage.own(tile))
+        source, result = (each.address(tile, top, left) for each in (before, storage))
+        if top >= end or left >= right or source == result:
+            continue
+        steps = image.pitch, storage.row_pitch
+        parts[tile] = Part(source, result, end - top, right - left, [], steps, steps)
+    if parts:
+        row, alone = areas.take(1)
+        yield Phase(
+            NO_OPERATION,
+            f"rows of {port.name} that are there",
+            emitting(copying(unchanged(image), image, image.pitch // GROUP, row), parts),
+            [Piece(ALL_TILES, row, identity())],
+            alone=alone,
+        )
 
 
 def input_phases(port: Port, placement: Placement, areas: Areas) -> list[Phase]:

@@ -10,6 +10,7 @@ from itertools import accumulate
 from darwinn_formats.errors import Portable
 
 from darwinn_testbench.compiler.program import PACKED_ROW
+from darwinn_testbench.compiler.stages.bands import Chain
 from darwinn_testbench.compiler.stages.cache import rows_to_keep
 from darwinn_testbench.compiler.stages.demand import Demand, DoesNotFitError
 from darwinn_testbench.compiler.stages.fitting import fitted
@@ -34,6 +35,7 @@ from darwinn_testbench.compiler.stages.operations import (
 from darwinn_testbench.compiler.stages.parts import short_enough
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
 from darwinn_testbench.compiler.stages.placement import Placement
+from darwinn_testbench.compiler.stages.storage import Storage
 
 
 class StaysHere(Portable):
@@ -143,8 +145,9 @@ def plan(graph: IntegerGraph, areas: Areas, before: Placement | None = None) -> 
         residents = len(areas.residents)
         try:
             if comes is not None:
-                phases += band_phases(ports[comes], view, areas)
-                phases += spread_phases(NO_OPERATION, comes, view, areas)
+                index, before_it = comes
+                phases += band_phases(ports[index], view, areas, before_it)
+                phases += spread_phases(NO_OPERATION, index, view, areas)
             for phase in phases_of(operation, view, areas):
                 phases += short_enough(phase)
             if after is not None:
@@ -180,13 +183,27 @@ def _first_reader(graph: IntegerGraph, port: Port) -> int:
     return next(readers)
 
 
+_Coming = tuple[int, Storage | None]
+"""The input of which a band comes, and where its band before is, of which some rows are needed."""
+
+
+def _coming(placement: Placement, chain: Chain, band: int) -> _Coming | None:
+    if chain.fed is None:
+        return None
+    if chain.again:
+        return chain.fed, None
+    if band % chain.across:
+        return None
+    return chain.fed, placement.bands[band - chain.across][chain.fed] if band else None
+
+
 def _in_order(
     graph: IntegerGraph, placement: Placement
-) -> Iterator[tuple[AnyOperation, Placement, Placement | None, int | None]]:
+) -> Iterator[tuple[AnyOperation, Placement, Placement | None, _Coming | None]]:
     """Each operation as often as it is computed: what is where then, and when it is done.
 
     The latter is None of a chain's result before its last band. At last the input of which a band
-    comes before.
+    comes first.
     """
     step = 0
     while step < len(graph.operations):
@@ -199,7 +216,7 @@ def _in_order(
         *_, last = bands = placement.bands_of(chain, result)
         for band in bands:
             view = placement.in_band(band)
-            comes = chain.fed if chain.again or band % chain.across == 0 else None
+            comes = _coming(placement, chain, band)
             for member in range(chain.first, chain.last):
                 yield graph.operations[member], view, view, comes
                 comes = None

@@ -50,6 +50,11 @@ def common(first: Interval, second: Interval) -> Interval:
     return max(first[0], second[0]), min(first[1], second[1])
 
 
+def behind(before: Interval, interval: Interval) -> Interval:
+    """What an interval has behind another one, which does not begin behind it."""
+    return max(interval[0], before[1]) if length(before) else interval[0], interval[1]
+
+
 @dataclass(frozen=True)
 class Spread:
     """An axis of an image of ``size`` elements over the places of the grid.
