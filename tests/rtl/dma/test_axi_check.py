@@ -175,6 +175,14 @@ VIOLATIONS: dict[str, list[list[Cycle]]] = {
     ],
     "r_order": [
         [address("ar", words=3), address("ar", words=2), word_read(0), word_read(1)],
+        *(
+            [
+                address("ar", words=5),
+                *(address("ar", words=2 if k == place else 9) for k in range(1, OUTSTANDING)),
+                *(word_read(0), word_read(1)),
+            ]
+            for place in range(1, OUTSTANDING)
+        ),
         [address("ar", words=3), address("ar", words=4), address("ar", words=1), word_read(1)],
     ],
     "r_wait": [[address("ar"), *[word_read(ready=0)] * (LONGEST_WAIT + 1)]],
