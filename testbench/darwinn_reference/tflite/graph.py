@@ -227,8 +227,10 @@ def _tensor(model: tflite.Model, index: int, tensor: tflite.Tensor, file: str) -
     quantisation = tensor.quantization
     scale = quantisation.scale if quantisation else ()
     zero_point = quantisation.zero_point if quantisation else ()
-    if not all(0 <= each < math.inf for each in scale):
-        raise ModelError(file, f"tensor {index} ({tensor.name}): a scale is negative or no number")
+    for each in scale:
+        if not 0 < each < math.inf:
+            reason = f"scale {each:g} is not positive and finite"
+            raise ModelError(file, f"tensor {index} ({tensor.name}): {reason}")
     dtype = tflite.DTYPES.get(tensor.type, np.dtype(object))
     if dtype.kind in "iu" and not all(each in _values_of(dtype) for each in zero_point):
         raise ModelError(file, f"tensor {index} ({tensor.name}): a zero point is no {dtype}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from darwinn_formats import tflite
 from darwinn_reference.arrays import AnyArray
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_reference.tflite.litert import TIME_LIMIT, LiteRtProcess
 
 from darwinn_testbench.chip.inputs import TensorMap, TensorPort
@@ -147,7 +149,10 @@ def _computed(piece: References, values: Values, given: TensorMap) -> tuple[Valu
     inputs = [given[port.name] for port in piece.ports]
     own = piece.on_chip - piece.inputs
     known = {index: value for index, value in values.items() if index not in own}
-    found = piece.cpu.chip.run(inputs, known)
+    network = piece.cpu.network
+    members = tuple(each for each in network.operators if not own.isdisjoint(each.outputs))
+    chip = ChipArithmetic(replace(network, operators=members), piece.cpu.chip.choices)
+    found = chip.run(inputs, known)
     wanted = piece.outputs.values()
     lost = [found.missing[index] for index in wanted if index in found.missing]
     return {index: found[index] for index in wanted if index in found}, lost[0] if lost else ""

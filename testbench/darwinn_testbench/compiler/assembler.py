@@ -90,6 +90,8 @@ class Assembler:
         self._earlier: list[InstructionBitstream] = []
         self._hints = [DmaHint(InstructionHint(0), Direction.INFEED)]
         self._turns = dict.fromkeys(RingChannel, 0)
+        self._built: tuple[tuple[int, int], InstructionBitstream] | None = None
+        """The chunk as it was at some place."""
 
     def emit(self, name: str, *parts: Values, **values: int | float) -> None:
         """Append an instruction whose fields are those of ``parts`` and ``values`` together."""
@@ -194,7 +196,10 @@ class Assembler:
 
     def chunk(self) -> InstructionBitstream:
         """The chunk: LoadProgram, the program, Halt, Execute; and the fields to relocate."""
-        return InstructionBitstream(frame(build(self._operations)), tuple(self._relocations))
+        if self._built is None or self._built[0] != self.place:
+            body = frame(build(self._operations))
+            self._built = self.place, InstructionBitstream(body, tuple(self._relocations))
+        return self._built[1]
 
     def chunks(self) -> tuple[InstructionBitstream, ...]:
         """All chunks, if there have been others before."""

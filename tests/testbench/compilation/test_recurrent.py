@@ -11,7 +11,7 @@ import pytest
 from darwinn_formats import tflite
 from darwinn_formats.files import Content
 from darwinn_formats.tflite import ActivationFunctionType
-from darwinn_reference.errors import Unsupported
+from darwinn_reference.errors import ModelError, Unsupported
 from darwinn_reference.tflite.model import CpuModel
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.chip.model import open_models
@@ -164,6 +164,12 @@ def test_other_forms_stay_on_the_cpu_by_name(change: dict[str, object], reason: 
     assert row.place is Place.CPU
     assert not result.data
     assert re.search(reason, row.reason), row.reason
+
+
+@pytest.mark.parametrize("scale", [0.0, float("inf"), float("nan"), -1.0])
+def test_a_scale_that_is_not_positive_and_finite_is_bad_input(scale: float) -> None:
+    with pytest.raises(ModelError, match=rf"\(cell\): scale {scale:g} is not positive and finite"):
+        compiled(replace(Lstm(), cell_scale=scale))
 
 
 def test_models_with_states_share_a_chip() -> None:

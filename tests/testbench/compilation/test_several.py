@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from darwinn_formats.darwinn import ExecutableType, load
 from darwinn_formats.files import Content
 from darwinn_formats.tflite import BuiltinOperator
 from darwinn_reference.errors import Unsupported
+from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
+from darwinn_reference.tflite.graph import Operator
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.whole import open_segment
@@ -122,6 +125,32 @@ def test_verify_judges_what_each_piece_sends() -> None:
     report = verify(Content(changed, "m"), reference, **words, anyway=True)
     assert report.verdict is Verdict.MISMATCH
     assert [row.verdict.failed for row in report.rows if row.of_whole_model].count(True) == 2
+
+
+def test_the_oracle_computes_of_each_piece_its_own_operators(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not the whole network for each further piece."""
+    network = RandomNetwork(6, (1, 6, 6, 4), signed=True)
+    network.layer(network.layer(network.values[0], 8, 3), 8, 3)
+    over_floats(network)
+    network.layer(network.layer(network.values[-1], 8, 3), 8, 1)
+    over_floats(network)
+    data = network.finish()
+    (several,) = compiled([data], multiple_subgraphs=True, check=False)
+    asked: Counter[int] = Counter()
+    run = ChipArithmetic._run
+
+    def counted(self: ChipArithmetic, operator: Operator, values: Any) -> Any:
+        asked[operator.index] += 1
+        return run(self, operator, values)
+
+    monkeypatch.setattr(ChipArithmetic, "_run", counted)
+    words: dict[str, Any] = {"runs": 1, "hazards": False, "proof": False}
+    report = verify(Content(several.data, "m"), Content(data, "reference.tflite"), **words)
+    assert report.verdict is Verdict.PASS, report.headline
+    own = {row.number for row in several.report.rows if row.piece == 1}
+    assert {asked[number] - asked[0] for number in own} == {1}
 
 
 def test_a_further_piece_is_made_where_it_is_predicted_to_take_less_time(

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from darwinn_formats.errors import Portable
@@ -72,6 +73,13 @@ class DoesNotFitError(Portable):
         self.operation = operation
 
 
+class _Fed(NamedTuple):
+    """Bytes of the part of an input that a band gets: on a tile, and as its rows come."""
+
+    whole: int
+    flat: int
+
+
 class Demand:
     """What a graph asks for, with any chains of bands.
 
@@ -102,6 +110,7 @@ class Demand:
                 self._needs[index].append((step, needs))
         self._stripes: dict[tuple[int, int, Axis, int, bool], tuple[Stripe, ...]] = {}
         self._bands: dict[Chain, Bands] = {}
+        self._fed_bytes: dict[tuple[int, ...], _Fed] = {}
 
     def asked(self, chains: Sequence[Chain] = ()) -> Asked:
         """All places, with chains."""
@@ -135,8 +144,7 @@ class Demand:
         for chain in chains:
             if chain.fed is not None and chain.fed in indices:
                 # It comes before the first operation of a band.
-                step = chain.first + 1
-                size = max(flat_bytes(each, chain.flat) for each in self._fed(chain, chain.fed))
+                step, size = chain.first + 1, self._most_fed(chain, chain.fed).flat
                 asked["flat", chain.fed] = Request.of(size, step, step)
         pairs = []
         for chain in chains:
@@ -175,8 +183,23 @@ class Demand:
             for operation in chain.members(self.graph.operations)[:-1]:
                 found[operation.result.index] = bands.most_bytes(operation.result)
             if chain.fed is not None:
-                found[chain.fed] = max(each.bytes for each in self._fed(chain, chain.fed))
+                found[chain.fed] = self._most_fed(chain, chain.fed).whole
         return found
+
+    def _most_fed(self, chain: Chain, index: int) -> _Fed:
+        """The bytes of an input in the bands that get most of it: each of its rows comes with
+        each of its columns."""
+        shape = chain.first, chain.last, chain.bands, chain.across, chain.again, chain.flat
+        key = (*shape, chain.over is None, index)
+        if key not in self._fed_bytes:
+            image, bands = self.graph.images[index], self.bands(chain)
+            rows = [local(image.height, each.needs[index]) for each in bands.rows]
+            apart, together = [each.needs[index] for each in bands.columns], bands.needs[index][1]
+            columns = [local(image.width, each) for each in (apart if chain.again else [together])]
+            area = max(each.extent for each in rows) * max(each.extent for each in columns)
+            flat = max(flat_bytes(Storage(image, each, columns[0]), chain.flat) for each in rows)
+            self._fed_bytes[key] = _Fed(area * image.pitch, flat)
+        return self._fed_bytes[key]
 
     def _fed(self, chain: Chain, index: int) -> list[Storage]:
         """By band what a chain gets of an input."""

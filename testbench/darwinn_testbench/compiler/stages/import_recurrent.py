@@ -98,8 +98,8 @@ def _refuse_unknown(importer: Operands, operator: Operator) -> None:
     }
     try:
         ChipArithmetic(importer.network).run_operator(operator, given)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as reason:
-        raise StaysError(f"malformed: {reason}") from None
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        raise StaysError("operands whose shapes or values do not fit each other") from None
 
 
 def _constant(

@@ -7,7 +7,9 @@ table makes the operation of one operator, or says why it cannot (``StaysError``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 
+import numpy as np
 from darwinn_reference.tflite.graph import Operator
 from darwinn_reference.tflite.output_stage import NotComputableError
 
@@ -53,6 +55,7 @@ from darwinn_testbench.compiler.stages.import_shapes import (
 from darwinn_testbench.compiler.stages.operands import Made, Operands, StaysError
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
+    FunctionTable,
 )
 
 __all__ = ["Importer", "StaysError"]
@@ -75,14 +78,34 @@ class Importer(Operands):
         reshaped = dict(self._reshaped)
         self._ahead = []
         try:
-            made = make(self, operator)
+            with np.errstate(all="ignore"):
+                made = make(self, operator)
+            operations = [*self._ahead, *_listed(made)]
+            if not all(map(_is_finite, operations)):
+                raise StaysError("scales whose ratio is no finite float32")
         except (NotComputableError, StaysError) as reason:
             self._reshaped = reshaped
             raise StaysError(str(reason)) from None
-        if made is None:
-            return self._ahead
-        self.takes(operator)
-        return [*self._ahead, *(made if isinstance(made, list) else [made])]
+        if made is not None:
+            self.takes(operator)
+        return operations
+
+
+def _listed(made: Made) -> list[AnyOperation]:
+    if made is None:
+        return []
+    return made if isinstance(made, list) else [made]
+
+
+def _is_finite(value: object) -> bool:
+    """Whether all floating point numbers of an operation are finite: those of stages and tables."""
+    if isinstance(value, FunctionTable):
+        value = value.coefficients
+    if isinstance(value, np.ndarray | np.floating):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(value, tuple):
+        return all(map(_is_finite, value))
+    return not is_dataclass(value) or all(map(_is_finite, vars(value).values()))
 
 
 _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
