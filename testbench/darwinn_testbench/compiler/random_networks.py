@@ -649,6 +649,15 @@ class RandomNetwork:
         options = o.SpaceToDepthOptions(block)
         return self._operate(BuiltinOperator.SPACE_TO_DEPTH, (source.index,), result, options)
 
+    def wider(self, source: _Value) -> _Value:
+        """DEPTH_TO_SPACE, of channels that a convolution makes."""
+        block, channels = (int(self.random.integers(*ends)) for ends in ((2, 4), (1, 10)))
+        source = self.layer(source, channels * block * block, 1)
+        shape = (1, *(side * block for side in source.sides), channels)
+        result = self._value(shape, source.scale, source.zero_point)
+        options = o.DepthToSpaceOptions(block)
+        return self._operate(BuiltinOperator.DEPTH_TO_SPACE, (source.index,), result, options)
+
     def softmax(self, source: _Value) -> _Value:
         """SOFTMAX of a vector, or of each pixel."""
         zero_point = -128 if self.signed else 0
@@ -879,6 +888,7 @@ OPERATORS: Mapping[str, Operator] = {
     "UNPACK": (_few, RandomNetwork.unpack),
     "TILE": (_small, RandomNetwork.tiled),
     "SPACE_TO_DEPTH": (_small, RandomNetwork.deeper),
+    "DEPTH_TO_SPACE": (_small, RandomNetwork.wider),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
     "SOFTMAX of pixels": (
         lambda value: _small(value) and value.channels > 1,

@@ -350,6 +350,19 @@ def space_to_depth(importer: Operands, operator: Operator) -> AnyOperation:
     return _concatenated(operator, image, tuple(parts), (unchanged(image),) * len(parts), -1)
 
 
+def depth_to_space(importer: Operands, operator: Operator) -> Made:
+    """DEPTH_TO_SPACE: some of the channels become each place of a block."""
+    source = importer.source(operator)
+    _, image = importer.result(operator)
+    block = int(operator.options.get("block_size", 1))
+    _require_same(image, source)
+    if block == 1:
+        importer.alias(operator)
+        return None
+    stage = unchanged(image)
+    return Enlarged(operator.index, operator.name, image, source, block, stage, image.channels)
+
+
 def _require_same(image: Image, *sources: Image) -> None:
     """Refuse to move bytes to another quantisation."""
     for each in sources:

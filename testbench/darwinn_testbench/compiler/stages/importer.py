@@ -38,6 +38,7 @@ from darwinn_testbench.compiler.stages.import_layers import (
 from darwinn_testbench.compiler.stages.import_recurrent import lstm
 from darwinn_testbench.compiler.stages.import_shapes import (
     concatenation,
+    depth_to_space,
     pack,
     pad,
     resize_bilinear,
@@ -56,6 +57,7 @@ from darwinn_testbench.compiler.stages.operands import Made, Operands, StaysErro
 from darwinn_testbench.compiler.stages.operations import (
     AnyOperation,
     FunctionTable,
+    OutputStage,
 )
 
 __all__ = ["Importer", "StaysError"]
@@ -98,8 +100,10 @@ def _listed(made: Made) -> list[AnyOperation]:
 
 
 def _is_finite(value: object) -> bool:
-    """Whether all floating point numbers of an operation are finite: those of stages and tables."""
-    if isinstance(value, FunctionTable):
+    """Whether all floating point numbers of an operation are finite, whose bounds need not be."""
+    if isinstance(value, OutputStage):
+        value = value.factors, value.table
+    elif isinstance(value, FunctionTable):
         value = value.coefficients
     if isinstance(value, np.ndarray | np.floating):
         return value.dtype.kind != "f" or bool(np.isfinite(value).all())
@@ -114,6 +118,7 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "CONCATENATION": concatenation,
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    "DEPTH_TO_SPACE": depth_to_space,
     "EXPAND_DIMS": view,
     "FULLY_CONNECTED": fully_connected,
     "L2_NORMALIZATION": l2_normalization,

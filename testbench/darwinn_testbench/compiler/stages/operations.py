@@ -263,11 +263,15 @@ class Slice(Operation):
 
 @dataclass(frozen=True, eq=False)
 class Enlarged(Operation):
-    """Each pixel ``times`` times in each direction."""
+    """Each pixel ``times`` times in each direction.
+
+    With ``apart`` each of these has channels of its own, so many from one to the next, row by row.
+    """
 
     source: Image
     times: int
     stage: OutputStage
+    apart: int = 0
 
     def inputs(self, first: int, end: int) -> tuple[int, int]:
         """The pixels of which results come, along an axis."""

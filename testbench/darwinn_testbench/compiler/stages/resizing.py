@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from darwinn_sim.chip import WORD_BYTES
 
+from darwinn_testbench.compiler.parameters import UNIT_BYTES
 from darwinn_testbench.compiler.program import ALL_TILES
 from darwinn_testbench.compiler.stages.compute import Part
 from darwinn_testbench.compiler.stages.operations import (
@@ -22,6 +24,7 @@ from darwinn_testbench.compiler.stages.placement import Placement
 from darwinn_testbench.compiler.stages.products import with_wide_weights
 from darwinn_testbench.compiler.stages.rows import (
     GROUP,
+    Rows,
     identity,
     one_hot,
 )
@@ -31,11 +34,12 @@ from darwinn_testbench.compiler.stages.storage import TILES, Interval, length
 def enlarged_phases(operation: Enlarged, placement: Placement, areas: Areas) -> Iterator[Phase]:
     """A copy for each place that a pixel has among those that come of it."""
     source, result = placement.of(operation.source), placement.of(operation.result)
-    row, _ = areas.take(1)
     times = operation.times
-    sums = copying(operation.stage, operation.source, result.image.pitch // GROUP, row)
+    words = {place: list(_words(operation, place)) for place in np.ndindex(times, times)}
+    shifts = sorted({shift for several in words.values() for shift, _ in several})
+    row, _ = areas.take(len(shifts))
     computations = []
-    for down, across in np.ndindex(times, times):
+    for (down, across), several in words.items():
         parts = {}
         for tile in TILES:
             rows, columns = (
@@ -53,13 +57,52 @@ def enlarged_phases(operation: Enlarged, placement: Placement, areas: Areas) -> 
                 (source.image.pitch, source.row_pitch),
                 (times * result.image.pitch, times * result.row_pitch),
             )
-        computations.append((sums, parts))
+        for shift, (first, read, count) in several:
+            sums = copying(operation.stage, operation.source, count, row + shifts.index(shift))
+            moved = {
+                tile: replace(each, source=each.source + read, result=each.result + first)
+                for tile, each in parts.items()
+            }
+            computations.append((sums, moved))
     yield Phase(
         operation.number,
-        "enlargement",
+        "enlargement" if not operation.apart else "channels to pixels",
         emitting_all(computations),
-        [Piece(ALL_TILES, row, identity())],
+        [Piece(ALL_TILES, row, np.concatenate([_shifted(*shift) for shift in shifts]))],
     )
+
+
+_Shift = tuple[int, int]
+"""By how many lanes channels of a word move down, and how many there are."""
+_Words = tuple[int, int, int]
+"""The first byte of some words in the result, that in the source, and how many words there are."""
+
+
+def _words(operation: Enlarged, place: tuple[int, int]) -> Iterator[tuple[_Shift, _Words]]:
+    """The words of a pixel at some place of those that come of one, each with its shift."""
+    pitch, channels = operation.source.pitch, operation.result.channels
+    if not operation.apart:
+        yield (0, GROUP), (0, 0, operation.result.pitch // GROUP)
+        return
+    begin = (place[0] * operation.times + place[1]) * operation.apart
+    whole, rest = divmod(channels, GROUP)
+    if whole:
+        yield (0, GROUP), (0, begin, whole)
+    if rest:
+        # Of the last word nothing behind the pixel is read.
+        first = begin + whole * GROUP
+        read = min(first, pitch - GROUP)
+        yield (first - read, rest), (whole * GROUP, read, 1)
+
+
+def _shifted(shift: int, count: int) -> Rows:
+    """A row of weights that brings some channels of a word to the first lanes."""
+    if (shift, count) == (0, GROUP):
+        return identity()
+    row = np.zeros((1, UNIT_BYTES), np.uint8)
+    lanes = np.arange(count)
+    row.reshape(-1, WORD_BYTES)[lanes, lanes + shift] = 1
+    return row
 
 
 def at_stride(own: Interval, offset: int, times: int) -> Interval:
