@@ -187,8 +187,8 @@ class Demand:
         return found
 
     def _most_fed(self, chain: Chain, index: int) -> _Fed:
-        """The bytes of an input in the bands that get most of it: each of its rows comes with
-        each of its columns."""
+        """The bytes of an input in the bands that get most of it: each stripe of rows
+        comes with each stripe of columns."""
         shape = chain.first, chain.last, chain.bands, chain.across, chain.again, chain.flat
         key = (*shape, chain.over is None, index)
         if key not in self._fed_bytes:
