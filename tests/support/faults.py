@@ -92,6 +92,11 @@ def _interrupts(name: str) -> str:
     return f"tests/rtl/dma/test_interrupts.py::test_interrupts[{name}]"
 
 
+def _rule(name: str) -> str:
+    told = "test_what_breaks_a_rule_is_told_under_its_name"
+    return f"tests/rtl/dma/test_axi_check.py::{told}[{name}]"
+
+
 def _queue(name: str) -> str:
     return f"tests/rtl/dma/test_queue.py::test_queue[{name}]"
 
@@ -1303,5 +1308,156 @@ MUTATIONS = (
         ),
         test="tests/rtl/tile/test_edges.py"
         "::test_every_bit_of_the_loop_of_an_alternate_limit_counts",
+    ),
+    _mutation(
+        "InfiniteWithAFraction",
+        "a high clip that is no number keeps the low byte, as an infinite one does",
+        Edit(
+            "tensor_output.sv",
+            "high_exponent == '1 && «instruction.high_clip[22:0] == '0»;",
+            "1'b1",
+        ),
+        test=_floats("any_clip"),
+    ),
+    _mutation(
+        "BelowTheWindow",
+        "a transfer that begins below the window and ends in it is performed",
+        Edit("dma_engine.sv", "outside = «window_offset[64]» ||", "1'b0"),
+        test=FAR,
+    ),
+    _mutation(
+        "PausedBesideTheQueue",
+        "DMA is paused while the instruction queue is on the bus",
+        Edit("dma_engine.sv", "!writer_busy && «!queue_busy»;", "1'b1"),
+        test=_queue("PausedBehindTheBlock"),
+    ),
+    _mutation(
+        "ErrorOfTheLastBurst",
+        "an error response counts for the last burst of a write alone",
+        Edit(
+            "dma_writer.sv",
+            "error_valid = answer && «m_axi_write.bresp[1]»;",
+            "m_axi_write.bresp[1] && answered.last",
+        ),
+    ),
+    _mutation(
+        "BytesOf8Bits",
+        "of the bytes that are left of a burst 8 bits count",
+        Edit("dma_writer.sv", "if («bytes_left < 32'(in_word)»)", "bytes_left[7:0] < 8'(in_word)"),
+        test=PROGRAMS + "test_random_programs_equal_the_models_with_odd_sizes",
+    ),
+    _mutation(
+        "TailAtTheEnd",
+        "a tail of as many entries as the ring has is no error",
+        Edit(
+            "chunk_queue.sv",
+            "!(enabled && «settings.tail < settings.size»);",
+            "settings.tail <= settings.size",
+        ),
+        test=_queue("QueueErrors"),
+    ),
+    _mutation(
+        "LongestChunkRefused",
+        "a chunk of 256 MiB is too long",
+        Edit("chunk_queue.sv", "size == '0 || «size > LongestChunk»;", "size >= LongestChunk"),
+        test=_queue("AnySize"),
+    ),
+    _mutation(
+        "PagesBeyondTheTable",
+        "a simple address beyond the page table is one of its pages",
+        Edit(
+            "chunk_queue.sv", "found = «device_address[62:25] == '0»", "device_address[62:26] == '0"
+        ),
+        test=_queue("OutOfReach"),
+    ),
+    _mutation(
+        "RestOfAPageLost",
+        "a write of some bytes of an entry of the page table clears the others",
+        Edit(
+            "registers.sv",
+            "page_table[entry] <= («page_table[entry] & ~hwif_out.page_table.wr_biten»",
+            "64'd0",
+        ),
+        test=_interrupts("ByteStrobes"),
+    ),
+    _mutation(
+        "BeforeTheFirstPixel",
+        "an interpolation cannot begin before the first pixel",
+        Edit(
+            "tensor_unit.sv",
+            "x = half_pixel + «32'(taps_instruction.x_start)» +",
+            "32'($unsigned(taps_instruction.x_start))",
+        ),
+        test=INTERPOLATION,
+    ),
+    _mutation(
+        "SumsOfTheWholeRow",
+        "sums in wide memory are written behind the last lane too",
+        Edit("tensor_unit.sv", "unit2wide_write_count = «lanes»;", "CountBits'(RowWords)"),
+        test=TENSOR,
+    ),
+    _mutation(
+        "ZeroPointRowOneEarly",
+        "the zero points begin anew in their last row",
+        Edit(
+            "tensor_unit.sv",
+            "(«stepped_zero_point_row > {1'b0, instruction.zero_point_limit}»)",
+            "stepped_zero_point_row >= {1'b0, instruction.zero_point_limit}",
+        ),
+        test=TENSOR,
+    ),
+    _mutation(
+        "BaseOf15Bits",
+        "of the base that the core gives 15 bits count",
+        Edit(
+            "narrow_to_wide.sv",
+            "narrow_read.base <= «queue2unit_base[15:0]»;",
+            "16'(queue2unit_base[14:0])",
+        ),
+        test=PACKING,
+    ),
+    _mutation(
+        "LastWatchedForgotten",
+        "between its blocks a watcher has waited for the block before the last",
+        Edit(
+            "watchers.sv",
+            "latest[k] = «waits[k] ? awaited[k] : awaited[k] - watcher[k].stride»;",
+            "awaited[k] - watcher[k].stride",
+        ),
+        test=TENSOR,
+    ),
+    _mutation(
+        "SingleWordOff",
+        "a side of the mesh that moves one word is off",
+        Edit("mesh_bus.sv", "moves = «walk.loop[0].stride != '0»;", "1'b0"),
+        test=MESH,
+    ),
+    _mutation(
+        "RestartAsItEnds",
+        "a fence that loads flag 16 as the ring producer ends changes no side",
+        Edit(
+            "ring_producer.sv",
+            "if («fence2unit_restart») shared_side",
+            "fence2unit_restart && !(ended_now && shares)",
+        ),
+        test="tests/rtl/tile/test_ring_bus.py::test_the_read_side_goes_on_until_a_fence_loads_its_flag[16-sides0-0-0]",
+    ),
+    _mutation(
+        "ResponseMayChange",
+        "the response of a word may change while the word waits",
+        Edit("axi_port_check.sv", "rdata == rdata_was && «r_response == r_response_was»", "1'b1"),
+        test=_rule("r_stable"),
+    ),
+    _mutation(
+        "StrobesBeforeAddress",
+        "a word may have strobes before an address that is not aligned",
+        Edit("axi_port_check.sv", "lanes[i] = «32'(i) >= first» &&", "32'(i) >= (first & ~inner)"),
+        test=_rule("w_strobes"),
+    ),
+    _mutation(
+        "LastOfManyForgotten",
+        "a read that ends as the last of all that may wait is not told as one in the wrong order",
+        Edit("axi_port_check.sv", "i = 1; «i < MaxReads»;", "i < MaxReads - 1"),
+        test=_rule("r_order"),
     ),
 )
