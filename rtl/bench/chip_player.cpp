@@ -22,15 +22,16 @@ struct Status {
     uint16_t tile_flags[chip_sizes::Tiles][chip_sizes::TileFlags];
 };
 
-// Random stalls: the state of xorshift64, 0 for none.
+// Random stalls: the state of xorshift64, 0 for none; and how many of four cycles.
 uint64_t stall_state = 0;
+uint64_t stalled_quarters = 1;
 
-bool random_bit_pair_is_set() {
+bool waits_at_random() {
     if (!stall_state) return false;
     stall_state ^= stall_state << 13;
     stall_state ^= stall_state >> 7;
     stall_state ^= stall_state << 17;
-    return (stall_state >> 32 & 3) == 3;
+    return (stall_state >> 32 & 3) >= 4 - stalled_quarters;
 }
 
 constexpr unsigned OUTPUT_DONE = 3;  // completion event of outputs and interrupts
@@ -45,7 +46,7 @@ class ChipPlayer : public Player<Vchip_player> {
 
     // Offers something until it is taken; see `wait`.
     template <typename Ready> uint32_t offer(uint8_t& valid, uint64_t limit, Ready ready) {
-        while (random_bit_pair_is_set()) cycle();
+        while (waits_at_random()) cycle();
         valid = 1;
         const uint32_t outcome = wait(limit, ready);
         valid = 0;
@@ -138,8 +139,11 @@ void chip_stall(uint64_t seed) {
     memory_seed(seed);
 }
 
+// From now on each such handshake waits in so many quarters of its cycles: 0 to 3.
+void chip_stalled_quarters(uint64_t quarters) { stalled_quarters = quarters; }
+
 // For the RTL, if it is built with STALLS.
-uint8_t random_stall() { return random_bit_pair_is_set(); }
+uint8_t random_stall() { return waits_at_random(); }
 
 // The scalar core asks for the next chunk of the instruction queue.
 uint32_t chip_take_chunk(ChipPlayer* player, uint32_t* size, uint64_t limit) {

@@ -34,6 +34,7 @@ uint32_t player_read_register(ThisPlayer* player, uint32_t offset, uint64_t* val
 
 // Goes on for so many cycles, whatever happens in them.
 uint32_t player_run(ThisPlayer* player, uint64_t cycles) {
+    if (!cycles) return DONE;
     const uint64_t end = player->cycles + cycles - 1;
     return player->wait(cycles, [&] { return player->cycles >= end; });
 }

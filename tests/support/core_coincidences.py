@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 
 TILES, ROW = 2, chip.ROW_WORDS
 OUTFEED = 1 << chip.TILES
+EVERY = (1 << TILES) - 1
+"""The set of all tiles."""
 HELD = 8
 """Rows of each tile's wide memory, from 0 on, that it sends."""
-PLACES = 100
+PLACES = 300
 """Rows of wide memory from which on a tile keeps those that it gets: on channel B twice as far."""
 RESULT = chip.SCALAR_MEMORY_WORDS // 2
 """Where rows come to in scalar memory; those that go out stand before it."""
-WINDOW, HALF = 1 << 63, 1 << 15
+WINDOW, HALF = 1 << 63, 1 << 16
 """Host memory: inputs from there on, and outputs so many bytes behind them: more than there are."""
 BATCH = 16
 """Rows that are read from a tile at a time."""
@@ -48,7 +51,7 @@ TILE_UNITS_IDLE = (1 << chip.TILE_UNITS) - 1
 
 MOST = 3
 """Senders of a group: each queue has room for what they need, whoever comes last."""
-QUEUES = ("dma", "pop", "infeed", "outfeed", "tile", "from")
+QUEUES = ("dma", "pop", "infeed", "outfeed", "tile", "from", "mark")
 """How the names of the queues begin that take instructions in their order."""
 
 SENDERS = ("infeed", "from")
@@ -73,14 +76,19 @@ class Knobs:
         turns: share of senders that end turns.
         words_of_core: most in a group.
         pieces: most descriptors of an input.
+        ahead: bytes that each input stream is given at once beyond those that are popped next.
+        cuts: most instructions of a unit for the rows of a sender.
         tile_fences: most at the end of a group.
         fences: share of groups that end with a fence of the core.
+        marks: most fences among the instructions of a group, which wait for nothing.
         gaps: most cycles between instructions.
         settled: share of groups before which the chip comes to rest: their instructions find
             room, and are given in any order. Others have their senders last, because a row that
             comes before its receiver's instruction takes the place of an earlier one.
-        first, last: the queues of such a group that are given before or behind all others.
-        reset: the program is broken off.
+        first, last: the queues of a group that are given before or behind all others, as far as
+            senders may.
+        stalls: of four transfers, those that wait.
+        resets: beginnings of the program that a reset breaks off.
     """
 
     groups: int = 2
@@ -95,13 +103,17 @@ class Knobs:
     turns: float = 0.3
     words_of_core: int = 3
     pieces: int = 2
+    ahead: int = 0
+    cuts: int = 1
     tile_fences: int = 2
     fences: float = 0.5
+    marks: int = 0
     gaps: int = 0
     settled: float = 0.6
     first: str = ""
     last: str = ""
-    reset: bool = False
+    stalls: int = 1
+    resets: int = 0
 
 
 ANY: Mapping[str, tuple[Any, ...]] = {
@@ -114,53 +126,48 @@ ANY: Mapping[str, tuple[Any, ...]] = {
     "to_tiles": (0.0, 0.3, 1.0),
     "to_host": (0.0, 0.5, 1.0),
     "turns": (0.0, 0.5, 1.0),
-    "words_of_core": (0, 3, 12),
+    "words_of_core": (0, 3, 12, 40),
     "pieces": (1, 3),
+    "ahead": (0, 0, 100, 1000),
+    "cuts": (1, MOST),
     "tile_fences": (0, 2, 8),
     "fences": (0.0, 0.5, 1.0),
+    "marks": (0, 3, 8),
     "gaps": (0, 0, 10, 100),
-    "settled": (0.2, 0.6, 1.0),
+    "settled": (0.0, 0.2, 0.6, 1.0),
     "first": ("", *QUEUES),
     "last": ("", *QUEUES),
+    "stalls": (0, 1, 1, 2, 3),
 }
 
 _HOST = {"to_host": 1.0, "to_tiles": 0.0}
 _MEMORY = {"to_host": 0.0, "to_tiles": 0.0}
 _POPS = {"inputs": 1.0, "tiles": 0.0}
-_STREAM = {"inputs": 0.7, "rows": 6, "parts": MOST, "first": "dma", "last": "pop", "gaps": 100}
 _SHORT = {"rows": 1, "words": 2, "groups": 4}
+_LONG = {"rows": 1, "words": 2, "groups": 12, "settled": 0.0, "gaps": 0}
+_ROWS = {"parts": MOST, "rows": 3, "words": 16, "stalls": 2}
+_COMPETE = {"tiles": 0.7, "rows": 6, "parts": MOST, "groups": 4}
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     "ring_carries": {"rows": 6, "parts": 2},
-    "row_lacks_room": {"rows": 6, "words": 64} | _MEMORY,
-    "senders_compete": {"tiles": 0.7, "rows": 6, "words": 16},
+    "row_lacks_room": _COMPETE | {"to_host": 0.0, "first": "from"},
+    "senders_compete": _COMPETE | {"stalls": 2, "first": "from"},
     "outfeed_full": {"rows": 6, "words": 64} | _MEMORY,
     "row_in_outfeed": {"to_tiles": 0.0},
     "unit_waits_for_host": _HOST | {"rows": 6, "words": 64},
-    "output_full": {"to_host": 0.5, "to_tiles": 0.0, "rows": 6, "words": 64, "last": "dma"},
+    "output_full": _LONG | _ROWS | {"to_host": 0.3, "to_tiles": 0.0, "words_of_core": 40},
     "beat_waits": _HOST | {"rows": 6, "words": 64},
     "output_unanswered": _HOST,
-    "activations_full": _STREAM | {"words": 2},
-    "parameters_full": _STREAM | {"words": 64},
+    "activations_full": _LONG | {"ahead": 1000, "inputs": 0.7},
+    "parameters_full": _LONG | {"ahead": 1000, "inputs": 0.7, "words": 16},
     "pop_lacks_bytes": _POPS | {"pieces": 3},
     "infeed_waits": _POPS,
     "row_waits_for_ring": {"tiles": 0.7, "rows": 6},
-    "pop_queue_full": _POPS
-    | _SHORT
-    | {"parts": MOST, "first": "pop", "last": "dma", "settled": 1.0},
-    "infeed_queue_full": _SHORT
-    | {"inputs": 0.5, "tiles": 0.0, "parts": MOST, "first": "infeed", "settled": 1.0},
-    "outfeed_queue_full": _SHORT
-    | {"to_tiles": 0.0, "parts": MOST, "first": "outfeed", "settled": 1.0},
-    "tiles_lack": {
-        "tile_fences": 8,
-        "to_tiles": 1.0,
-        "groups": 4,
-        "last": "tile",
-        "gaps": 0,
-        "settled": 1.0,
-    },
-    "fence_at_head": {"fences": 1.0, "groups": 4, "rows": 1},
-    "reset": {"reset": True, "groups": 2, "gaps": 0, "parts": 2, "rows": 6},
+    "pop_queue_full": _LONG | _POPS | {"words": 16, "rows": 3, "first": "pop", "last": "dma"},
+    "infeed_queue_full": _LONG | {"tiles": 0.3},
+    "outfeed_queue_full": _LONG | {"to_tiles": 0.3},
+    "tiles_lack": _LONG | _ROWS | {"tile_fences": 12, "to_tiles": 0.7, "fences": 0.0},
+    "fence_at_head": {"marks": 8, "groups": 4, "rows": 1},
+    "reset": {"resets": 12, "groups": 1, "gaps": 0, "marks": 8},
     "last_unit_popped": _POPS | _SHORT,
     "last_row_of_infeed": _SHORT | {"tiles": 0.0},
     "last_unit_of_outfeed": _SHORT | {"to_tiles": 0.0},
@@ -170,10 +177,10 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "pop_given": _POPS | {"groups": 4, "rows": 1},
     "infeed_given": {"groups": 4, "tiles": 0.0, "rows": 1},
     "outfeed_given": {"groups": 4, "to_tiles": 0.0, "rows": 1},
-    "tiles_given": {"tile_fences": 8, "tiles": 0.7, "groups": 4},
-    "fence_passes": {"fences": 1.0, "groups": 4, "rows": 1},
+    "tiles_given": {"marks": 8, "tiles": 0.7, "groups": 4},
+    "fence_passes": {"marks": 8, "groups": 4},
     "pop_begins": _POPS | _SHORT,
-    "infeed_begins": _SHORT | {"tiles": 0.0},
+    "infeed_begins": {"groups": 4, "rows": 1, "tiles": 0.3},
     "outfeed_begins": _SHORT | {"to_tiles": 0.0},
     "activation_popped": _POPS | {"words": 2, "rows": 6},
     "parameter_popped": _POPS | {"words": 64, "rows": 6},
@@ -187,11 +194,11 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "row_at_outfeed": {"to_tiles": 0.0, "rows": 6},
     "unit_for_host": _HOST,
     "word_for_memory": _MEMORY | {"words": 64, "rows": 6},
-    "word_of_core": {"words_of_core": 12},
+    "word_of_core": {"words_of_core": 40},
     "beat_taken": _HOST,
     "word_on_bus": _HOST,
     "bus_answers": _HOST,
-    "tile_fence_counted": {"tile_fences": 8},
+    "tile_fence_counted": {"marks": 8},
 }
 
 _GIVEN = "pop_given|infeed_given|outfeed_given|tiles_given|word_of_core"
@@ -209,8 +216,6 @@ IMPOSSIBLE = (
         "the same of an instruction of tiles",
     ),
     ("fence_at_head ends", "fence_passes", "none is at the head any more"),
-    ("fence_at_head ends", "word_of_core", "before it comes the descriptor of its place"),
-    ("fence_at_head ends", "tile_fence_counted", "the core has waited for all of them"),
     ("activations_full begins|activations_full lasts", "activations_arrive", "there is no room"),
     ("parameters_full begins|parameters_full lasts", "parameters_arrive", "there is no room"),
     ("infeed_queue_full begins|infeed_queue_full lasts", "infeed_given", "there is no room"),
@@ -313,6 +318,7 @@ class CoreProgram:
         self.steps: dict[str, list[Callable[[], None]]] = {}
         self.host = np.frombuffer(bytearray(random.randbytes(2 * HALF)), np.uint8).copy()
         self.given = 0  # bytes of inputs
+        self.streams = [bytearray(), bytearray()]  # of each, those that descriptors bring
         self.output_at = HALF
         self.output_begins = self.output_at
         self.memory_at = RESULT
@@ -323,27 +329,51 @@ class CoreProgram:
         self.passed = [0] * TILES  # fences of each tile that the core has not waited for
         self.expected: dict[Any, list[list[Row]]] = defaultdict(lambda: [[], [], []])
         self.destinations: list[bool] = []  # of the outfeed's rows: to the host
+        # Where the chip comes to no rest, the infeed has the other one. A row that took the place
+        # of another sender's could leave that one behind a fence that waits for what follows it.
+        self.channel_of_tiles = random.randint(0, 1)
 
     def play(self) -> None:
         """Give all to the chip, let it come to its end, and compare."""
         rtl, random = self.rtl, self.random
+        rtl.stall(self.knobs.stalls)
         rtl.reset()
         rtl.unmap_all()
         rtl.map(0, self.host.ctypes.data, self.host.size)
+        for _ in range(self.knobs.resets):
+            self.forget()
+            left = random.randint(0, 40)
+            while left > 0:
+                self.group()
+                left -= self.carry_out(settled=False, most=left)
+            rtl.run(random.randint(0, random.choice((2, 20, 120))))
+            rtl.reset()
+        self.forget()
         before = self.host.copy()
-        for number in range(self.knobs.groups):
-            settled = self.random.random() < self.knobs.settled
+        for _ in range(self.knobs.groups):
+            settled = random.random() < self.knobs.settled
             if settled:
                 rtl.settle()
             self.group()
-            broken = self.knobs.reset and number == self.knobs.groups - 1
-            if self.carry_out(settled, random.randint(0, 12) if broken else None):
-                rtl.run(random.randint(0, 120))
-                rtl.reset()
-                return
+            self.carry_out(settled=settled)
             self.fences()
         rtl.settle()
         self.compare(before)
+
+    def forget(self) -> None:
+        """Begin anew, on a chip that has been reset."""
+        self.steps.clear()
+        self.given = 0
+        self.streams = [bytearray(), bytearray()]
+        self.output_at = self.output_begins
+        self.memory_at = RESULT
+        self.words_of_core = 0
+        self.buffers = [0, 0]
+        self.flags.clear()
+        self.turns = [0, 0]
+        self.passed = [0] * TILES
+        self.expected.clear()
+        self.destinations.clear()
 
     # Giving.
 
@@ -355,13 +385,10 @@ class CoreProgram:
     def queued(self, queue: str, step: Callable[[], None]) -> None:
         self.steps.setdefault(queue, []).append(step)
 
-    def carry_out(self, settled: bool, most: int | None) -> bool:
-        """Give what is planned, of any queue first; whether it was broken off."""
+    def carry_out(self, *, settled: bool, most: int | None = None) -> int:
+        """Give what is planned, of any queue first, but no more than ``most``; how much it was."""
         done = 0
-        while self.steps:
-            if done == most:
-                self.steps.clear()
-                return True
+        while self.steps and done != most:
             queue = self.random.choice(self.next_queues(settled))
             self.steps[queue].pop(0)()
             done += 1
@@ -369,13 +396,13 @@ class CoreProgram:
                 del self.steps[queue]
             if self.knobs.gaps:
                 self.rtl.run(self.random.randint(0, self.knobs.gaps))
-        return most is not None
+        return done
 
     def next_queues(self, settled: bool) -> list[str]:
         """Those of which one is given next."""
         queues, knobs = sorted(self.steps), self.knobs
-        orders = [(knobs.first, True), (knobs.last, False)] if settled else [(SENDERS, False)]
-        for kind, comes in orders:
+        orders = [(knobs.first, True), (knobs.last, False)]
+        for kind, comes in orders if settled else [(SENDERS, False), *orders]:
             chosen = [queue for queue in queues if queue.startswith(kind) == comes]
             queues = chosen if kind and chosen else queues
         return queues
@@ -397,12 +424,23 @@ class CoreProgram:
         for _ in range(words):
             self.queued("dma", partial(self.rtl.push, CORE_WORD + self.words_of_core))
             self.words_of_core += 1
+        for _ in range(random.randint(0, knobs.marks)):
+            self.mark()
+
+    def mark(self) -> None:
+        """A fence of the core, or of tiles, that waits for nothing."""
+        if self.random.random() < 0.5:
+            self.give("mark", "ScalarFence", {})
+        else:
+            tiles = self.random.randint(1, EVERY)
+            self.give("mark", "TileFence", {"increment": 1}, tiles)
+            self.count(tiles)
 
     def fences(self) -> None:
         """Fences behind all that they wait for."""
-        knobs, random, every = self.knobs, self.random, (1 << TILES) - 1
+        knobs, random = self.knobs, self.random
         for _ in range(random.randint(0, knobs.tile_fences)):
-            self.tile_fence(random.randint(1, every), random.choice((0, TILE_UNITS_IDLE)))
+            self.tile_fence(random.randint(1, EVERY), random.choice((0, TILE_UNITS_IDLE)))
         if random.random() > knobs.fences:
             return
         # Of both tiles the core waits for as many as each has had, and forgets them.
@@ -410,21 +448,27 @@ class CoreProgram:
         for tile in range(TILES):
             while self.passed[tile] < most:
                 self.tile_fence(1 << tile, 0)
-        fields = {"tile_fence_valid": every, "tile_fence_count": most, "reset_tile_fences": every}
+        fields = {"tile_fence_valid": EVERY, "tile_fence_count": most, "reset_tile_fences": EVERY}
         _give(self.rtl, "ScalarFence", fields | {"wait_idle": random.choice((0, UNITS_IDLE))})
         self.passed = [0] * TILES
 
     def tile_fence(self, tiles: int, waits: int) -> None:
         """A fence of tiles that the core counts."""
         _give(self.rtl, "TileFence", {"wait_idle": waits, "increment": 1}, tiles)
+        self.count(tiles)
+
+    def count(self, tiles: int) -> None:
+        """These tiles have one more fence that the core has not waited for."""
         self.passed = [count + (tiles >> tile & 1) for tile, count in enumerate(self.passed)]
 
     def sender(self) -> None:
         """Rows of the infeed or of a tile."""
         knobs, random = self.knobs, self.random
-        count, channel = random.randint(1, knobs.rows), random.randint(0, 1)
-        to_tile = random.random() < knobs.to_tiles
+        count, to_tile = random.randint(1, knobs.rows), random.random() < knobs.to_tiles
         from_tile = random.randrange(TILES) if random.random() < knobs.tiles else None
+        channel = random.randint(0, 1)
+        if knobs.settled < 1:
+            channel = self.channel_of_tiles ^ (from_tile is None)
         targets = 0
         if to_tile:
             tile = random.randrange(TILES) if from_tile is None else 1 - from_tile
@@ -439,81 +483,100 @@ class CoreProgram:
         whole = 3 if from_tile is None else 7
         ends["token_producer_depth"] = 0 if each else whole
         if from_tile is None:
-            rows, units = self.infeed(count, ends)
+            rows, units, given = self.infeed(count, ends)
         else:
-            rows, units = self.rows_of_tile(from_tile, count, ends), count
-            if turns:
-                ended = units if each else 1
-                self.flags[ScalarFlag.RING_PRODUCER_A] += ended * (
-                    not channel or targets >= OUTFEED
-                )
-                self.flags[ScalarFlag.RING_PRODUCER_B] += ended * channel
-        self.turns[channel] += turns * (units if each else 1)
+            rows, given = self.rows_of_tile(from_tile, count, ends)
+            units = count
+        ended = turns * (units if each else given)
+        self.turns[channel] += ended
+        if from_tile is not None:
+            self.flags[ScalarFlag.RING_PRODUCER_A] += ended * (not channel or targets >= OUTFEED)
+            self.flags[ScalarFlag.RING_PRODUCER_B] += ended * channel
         number = 0 if from_tile is None else 1 + from_tile
         if to_tile:
             self.expected[tile, channel][number] += rows
         if targets >= OUTFEED:
             self.expected[OUTFEED][number] += rows
 
-    def infeed(self, count: int, ends: Fields) -> tuple[list[Row], int]:
-        """An infeed; of bytes that come from the host, with what brings them."""
+    def cut(self, count: int) -> list[int]:
+        """How many elements each instruction of a unit takes; its queue has room for all."""
+        most = min(self.knobs.cuts, MOST // self.knobs.parts, count)
+        between = self.random.sample(range(1, count), self.random.randrange(most))
+        return np.diff([0, *sorted(between), count]).tolist()
+
+    def infeed(self, count: int, ends: Fields) -> tuple[list[Row], int, int]:
+        """Rows of the infeed, the units of them, and the instructions; of bytes that come from the
+        host, with what brings them."""
         knobs, random = self.knobs, self.random
         fifo = 2
         if random.random() < knobs.inputs:
             fifo = random.randint(0, 1) if knobs.words % 16 == 0 else 1
-        units = 4 * knobs.words * count // UNIT_BYTES[fifo]
+        of_row = 4 * knobs.words // UNIT_BYTES[fifo]
+        units = of_row * count
         if fifo == 2:
             base = random.randrange(RESULT - units)
             words = self.rtl.scalar_memory[base : base + units].copy()
-            watch: Fields = {}
         else:
             base = self.buffers[fifo]
             self.buffers[fifo] += units
             words = self.input(fifo, units, base)
-            watch = {
-                "watcher_valid": [1, 0],
-                "watcher_flag": [int(POPPED[fifo]), 0],
-                "watcher_expected": [self.flags[POPPED[fifo]] + 1, 0],
-                "watcher_stride": [1, 0],
-            }
-            self.flags[POPPED[fifo]] += units
         increment = random.choice((0, 1, 1000))
-        fields = line("RingInfeed", "buffer", units, base) | ends | watch
-        fields |= {"fifo": fifo, "row_words": knobs.words - 1}
-        fields |= {"producer_increment": 1, "sync_increment": increment}
         self.flags[SENT[fifo]] += units * increment
-        self.give("infeed", "RingInfeed", fields)
+        pieces = self.cut(count)
+        for each in pieces:
+            fields = line("RingInfeed", "buffer", of_row * each, base) | ends
+            fields |= {"fifo": fifo, "row_words": knobs.words - 1}
+            fields |= {"producer_increment": 1, "sync_increment": increment}
+            if fifo != 2:
+                fields |= {
+                    "watcher_valid": [1, 0],
+                    "watcher_flag": [int(POPPED[fifo]), 0],
+                    "watcher_expected": [base + 1, 0],
+                    "watcher_stride": [1, 0],
+                }
+            self.give("infeed", "RingInfeed", fields)
+            base += of_row * each
         rows = words.reshape(count, knobs.words)
-        return [tuple(row.tolist()) for row in rows], units
+        return [tuple(row.tolist()) for row in rows], units, len(pieces)
 
     def input(self, fifo: int, units: int, base: int) -> Any:
         """Bytes of the host for a buffer, in some pieces; as words."""
-        first, size = self.given, UNIT_BYTES[fifo] * units
-        self.given += size
-        ends = sorted(self.random.randrange(1, size) for _ in range(self.knobs.pieces - 1))
-        for begin, end in zip((0, *ends), (*ends, size), strict=True):
+        size, popped, stream = UNIT_BYTES[fifo] * units, UNIT_BYTES[fifo] * base, self.streams[fifo]
+        lacks = max(0, popped + size - len(stream))
+        lacks += self.knobs.ahead if lacks else 0
+        first, self.given = self.given, self.given + lacks
+        stream += self.host[first : self.given].tobytes()
+        between = sorted(self.random.randint(0, lacks) for _ in range(self.knobs.pieces - 1))
+        for begin, end in pairwise((0, *between, lacks)):
             if begin < end:
                 address = WINDOW + first + begin
                 descriptor = partial(self.rtl.descriptor, TAGS[fifo], address, end - begin)
                 self.queued("dma", descriptor)
-        fields = line("PopInput", "buffer", units, base) | {"fifo": fifo, "producer_increment": 1}
-        self.give(f"pop {fifo}", "PopInput", fields)
-        return self.host[first : first + size].view("<u4").copy()
+        self.flags[POPPED[fifo]] += units
+        for each in self.cut(units):
+            fields = line("PopInput", "buffer", each, base) | {"fifo": fifo}
+            self.give(f"pop {fifo}", "PopInput", fields | {"producer_increment": 1})
+            base += each
+        return np.frombuffer(bytes(stream[popped : popped + size]), "<u4")
 
-    def rows_of_tile(self, tile: int, count: int, ends: Fields) -> list[Row]:
-        """Rows that a tile holds."""
+    def rows_of_tile(self, tile: int, count: int, ends: Fields) -> tuple[list[Row], int]:
+        """Rows that a tile holds, and the instructions that send them."""
         base = self.random.randrange(HELD - count + 1)
-        fields = line("RingProducer", "wide_read", count, base) | ends
-        self.give(f"from {tile}", "RingProducer", fields, 1 << tile)
         rows = held_rows(self.rtl, tile)[base : base + count, : self.knobs.words]
-        return [tuple(row.tolist()) for row in rows]
+        pieces = self.cut(count)
+        for each in pieces:
+            fields = line("RingProducer", "wide_read", each, base) | ends
+            self.give(f"from {tile}", "RingProducer", fields, 1 << tile)
+            base += each
+        return [tuple(row.tolist()) for row in rows], len(pieces)
 
     def consumer(self, tile: int, channel: int, count: int) -> None:
         """A tile takes rows, behind those that it has."""
         name = f"RingConsumer{'AB'[channel]}"
-        came = sum(map(len, self.expected[tile, channel]))
-        base = PLACES * (1 + channel) + came
-        self.give(f"tile {tile}", name, line(name, "wide_write", count, base), 1 << tile)
+        base = PLACES * (1 + channel) + sum(map(len, self.expected[tile, channel]))
+        for each in self.cut(count):
+            self.give(f"tile {tile}", name, line(name, "wide_write", each, base), 1 << tile)
+            base += each
 
     def outfeed(self, count: int) -> None:
         """Rows go to the host or to scalar memory."""
@@ -521,12 +584,14 @@ class CoreProgram:
         size = count * words
         to_host = self.random.random() < self.knobs.to_host
         to_host |= self.memory_at + size > chip.SCALAR_MEMORY_WORDS
-        units = size // 2 if to_host else size
+        of_row = words // 2 if to_host else words
         base = 0 if to_host else self.memory_at
-        fields = line("RingOutfeed", "buffer", units, base)
-        fields |= {"to_host": int(to_host), "row_words": words - 1, "producer_increment": 1}
-        self.give("outfeed", "RingOutfeed", fields)
-        self.flags[ScalarFlag.RING_OUTFEED] += units
+        for each in self.cut(count):
+            fields = line("RingOutfeed", "buffer", of_row * each, base)
+            fields |= {"to_host": int(to_host), "row_words": words - 1, "producer_increment": 1}
+            self.give("outfeed", "RingOutfeed", fields)
+            base += 0 if to_host else of_row * each
+        self.flags[ScalarFlag.RING_OUTFEED] += of_row * count
         self.destinations += [to_host] * count
         if to_host:
             self.output_at += 4 * size

@@ -90,6 +90,7 @@ class ChipPlayer(Player):
 
     FUNCTIONS: ClassVar[Signatures] = {
         "chip_stall": (None, (WIDE,)),
+        "chip_stalled_quarters": (None, (WIDE,)),
         "chip_take_chunk": (OUTCOME, (HANDLE, ctypes.POINTER(WORD), WIDE)),
         "chip_hand_over": (OUTCOME, (HANDLE, ctypes.c_char_p, WORD, WORD, WORD, WORD, WIDE)),
         "chip_descriptor": (OUTCOME, (HANDLE, WORD, WORD, WORD, WIDE, WIDE)),
@@ -132,6 +133,10 @@ class ChipPlayer(Player):
         place = getattr(self._library, f"chip_{name}")(self._player)
         view: NDArray[Any] = np.ctypeslib.as_array(place, (size,))
         return view
+
+    def stall(self, quarters: int) -> None:
+        """Hold all chips of a design with stalls back in so many quarters of the cycles: 0 to 3."""
+        self._library.chip_stalled_quarters(quarters)
 
     def reset(self) -> None:
         """Reset the chip; memories keep their contents."""
