@@ -167,3 +167,53 @@ def depth_to_space(call: Call) -> AnyArray:
         raise NotComputableError(f"{depth} channels are not blocks of {block}")
     parts = value.reshape(n, rows, columns, block, block, depth // (block * block))
     return parts.transpose(0, 1, 3, 2, 4, 5).reshape(n, rows * block, columns * block, -1)
+
+
+def _blocks(call: Call, value: AnyArray) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
+    """Sides of a block, and the amounts of padding or cropping along the same axes."""
+    block = tuple(int(side) for side in call.constant(1).reshape(-1))
+    amounts = [(int(first), int(last)) for first, last in call.constant(2).reshape(-1, 2)]
+    if not (0 < len(block) == len(amounts) < value.ndim) or min(block) < 1:
+        raise NotComputableError(f"blocks of {block} with {amounts} in {value.shape}")
+    if any(min(both) < 0 for both in amounts):
+        raise NotComputableError(f"negative amounts {amounts}")
+    return block, amounts
+
+
+def space_to_batch_nd(call: Call) -> AnyArray:
+    """SPACE_TO_BATCH_ND: after padding with the zero point, each place of a block is a batch."""
+    operand = _moved(call)
+    value = operand.value
+    block, amounts = _blocks(call, value)
+    extents = [size + sum(both) for size, both in zip(value.shape[1:], amounts, strict=False)]
+    if any(extent % side for extent, side in zip(extents, block, strict=True)):
+        raise NotComputableError(f"{extents} is not made of blocks of {block}")
+    rest = value.shape[1 + len(block) :]
+    counts = [extent // side for extent, side in zip(extents, block, strict=True)]
+    call.expect((len(value) * math.prod(block), *counts, *rest))
+    widths = [(0, 0), *amounts, *[(0, 0)] * len(rest)]
+    zero = operand.zero_point if len(operand.tensor.scale) else 0
+    padded = np.pad(value, widths, constant_values=zero)
+    split = [each for pair in zip(counts, block, strict=True) for each in pair]
+    parts = padded.reshape(len(value), *split, *rest)
+    rank = len(block)
+    inner, outer = (range(first, first + 2 * rank, 2) for first in (2, 1))
+    moved = parts.transpose(*inner, 0, *outer, *range(1 + 2 * rank, parts.ndim))
+    return moved.reshape(-1, *counts, *rest)
+
+
+def batch_to_space_nd(call: Call) -> AnyArray:
+    """BATCH_TO_SPACE_ND: batches are the places of blocks, whose borders are then cropped."""
+    value = _moved(call).value
+    block, amounts = _blocks(call, value)
+    batches, rest = len(value) // math.prod(block), value.shape[1 + len(block) :]
+    if batches * math.prod(block) != len(value):
+        raise NotComputableError(f"{len(value)} batches are not blocks of {block}")
+    counts, rank = value.shape[1 : 1 + len(block)], len(block)
+    parts = value.reshape(*block, batches, *counts, *rest)
+    pairs = [axis for k in range(rank) for axis in (rank + 1 + k, k)]
+    moved = parts.transpose(rank, *pairs, *range(2 * rank + 1, parts.ndim))
+    sides = [count * side for count, side in zip(counts, block, strict=True)]
+    whole = moved.reshape(batches, *sides, *rest)
+    kept = (slice(first, side - last) for side, (first, last) in zip(sides, amounts, strict=True))
+    return whole[(slice(None), *kept)]

@@ -117,6 +117,7 @@ RULES: Mapping[str, Rule] = {
         forms="a window over the border is divided by its elements within the image",
         roundings=(POOL, ACTIVATION_BOUND),
     ),
+    "BATCH_TO_SPACE_ND": _moves(moves.batch_to_space_nd),
     "CONCATENATION": Rule(
         operators.concatenation,
         Terms.SUMS,
@@ -248,6 +249,7 @@ RULES: Mapping[str, Rule] = {
     "SOFTMAX": Rule(
         operators.softmax, Terms.SOFTMAX, ("mobilenet_v1", "mobilenet_v2", "classifier_2022")
     ),
+    "SPACE_TO_BATCH_ND": _moves(moves.space_to_batch_nd),
     "SPACE_TO_DEPTH": _moves(moves.space_to_depth),
     "SPLIT": _moves(moves.split),
     "SPLIT_V": _moves(moves.split_v),

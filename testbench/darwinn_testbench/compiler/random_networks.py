@@ -250,7 +250,7 @@ class RandomNetwork:
         shape = (outputs, *window["kernel"], source.channels)
         weights, bias, scale, zero_point = self._weights(shape, math.prod(shape[1:]), source, 0)
         sides = self._result_sides(source, window)
-        result = self._value((1, *sides, outputs), scale, zero_point)
+        result = self._value((source.shape[0], *sides, outputs), scale, zero_point)
         options = o.Conv2DOptions(
             window["padding"], window["stride"][1], window["stride"][0], self._activation()
         )
@@ -261,13 +261,16 @@ class RandomNetwork:
         """DEPTHWISE_CONV_2D, mostly with a multiplier of 1."""
         window = self._window(source)
         multiplier = 1 if source.channels > 8 else int(self.random.choice([1, 1, 2, 5]))
+        return self._depthwise(source, window, multiplier)
+
+    def _depthwise(self, source: _Value, window: dict[str, Any], multiplier: int) -> _Value:
         outputs = multiplier * source.channels
         shape = (1, *window["kernel"], outputs)
         weights, bias, scale, zero_point = self._weights(
             shape, math.prod(window["kernel"]), source, 3
         )
         sides = self._result_sides(source, window)
-        result = self._value((1, *sides, outputs), scale, zero_point)
+        result = self._value((source.shape[0], *sides, outputs), scale, zero_point)
         options = o.DepthwiseConv2DOptions(
             window["padding"],
             window["stride"][1],
@@ -649,6 +652,38 @@ class RandomNetwork:
         options = o.SpaceToDepthOptions(block)
         return self._operate(BuiltinOperator.SPACE_TO_DEPTH, (source.index,), result, options)
 
+    def dilated(self, source: _Value) -> _Value:
+        """A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND, of any amounts."""
+        block = [int(each) for each in self.random.integers(1, 4, 2)]
+        pads = self.random.integers(0, 5, (2, 2))
+        for axis in range(2):
+            extent = source.sides[axis] + int(pads[axis].sum())
+            pads[axis, 1] += -extent % block[axis]
+        sides = [
+            (size + int(both.sum())) // step
+            for size, both, step in zip(source.sides, pads, block, strict=True)
+        ]
+        count = block[0] * block[1]
+        batches = self._value((count, *sides, source.channels), source.scale, source.zero_point)
+        sizes = self._constant(np.array(block, np.int32))
+        inputs = (source.index, sizes, self._constant(pads.astype(np.int32)))
+        self._operate(BuiltinOperator.SPACE_TO_BATCH_ND, inputs, batches)
+        layer = self._in_batches(batches)
+        whole = [side * step for side, step in zip(layer.sides, block, strict=True)]
+        crops = np.array([self.random.integers(0, [side, 3], 2) for side in whole])
+        crops = np.minimum(crops, np.array([[side - 1, 0] for side in whole]))
+        shape = (1, *(s - int(both.sum()) for s, both in zip(whole, crops, strict=True)))
+        result = self._value((*shape, layer.channels), layer.scale, layer.zero_point)
+        inputs = (layer.index, sizes, self._constant(crops.astype(np.int32)))
+        return self._operate(BuiltinOperator.BATCH_TO_SPACE_ND, inputs, result)
+
+    def _in_batches(self, source: _Value) -> _Value:
+        """CONV_2D or DEPTHWISE_CONV_2D of several images."""
+        window = {**self._window(source), "stride": [1, 1]}
+        if self.random.integers(2):
+            return self._convolution(source, window, int(self.random.choice([1, 8, 65])))
+        return self._depthwise(source, window, 1)
+
     def wider(self, source: _Value) -> _Value:
         """DEPTH_TO_SPACE, of channels that a convolution makes."""
         block, channels = (int(self.random.integers(*ends)) for ends in ((2, 4), (1, 10)))
@@ -889,6 +924,7 @@ OPERATORS: Mapping[str, Operator] = {
     "TILE": (_small, RandomNetwork.tiled),
     "SPACE_TO_DEPTH": (_small, RandomNetwork.deeper),
     "DEPTH_TO_SPACE": (_small, RandomNetwork.wider),
+    "SPACE_TO_BATCH_ND": (_small, RandomNetwork.dilated),
     "SOFTMAX": (_classes, RandomNetwork.softmax),
     "SOFTMAX of pixels": (
         lambda value: _small(value) and value.channels > 1,

@@ -365,7 +365,7 @@ _VIEW = "another shape of bytes that nothing on the chip needs"
 def _walk(
     source: Network, stays: Mapping[int, str], apart: frozenset[int] = frozenset()
 ) -> tuple[tuple[Fate, ...], Importer, list[AnyOperation]]:
-    importer = Importer(source, apart)
+    importer = Importer(source, apart, stays.keys())
     fates: list[Fate] = []
     operations: list[AnyOperation] = []
     made: set[int] = set()

@@ -72,10 +72,10 @@ def _bias(
 
 
 def _layer_stage(
-    importer: Operands, operator: Operator, source: Image, channels: int
+    importer: Operands, operator: Operator, source: Image, image: Image, channels: int
 ) -> OutputStage:
     """Output stage of a layer with weights."""
-    tensor, image = importer.result(operator)
+    tensor = importer.network.tensors[operator.outputs[0]]
     factors = conversion_factor(source.scale, tensor, importer.tensor(operator, 1).scale)
     bias = _bias(importer, operator, channels)
     return stage_of(tensor, image, factors, bias, activation_of(operator))
@@ -85,12 +85,24 @@ def conv_2d(importer: Operands, operator: Operator) -> AnyOperation:
     """CONV_2D."""
     framed = importer.window_source(operator)
     source = framed.image
+    _, height, width, _ = importer.tensor(operator, 1).shape
+    reaches = framed.reaches(window_axes(operator.options, framed.sides, (height, width)))
+    return convolved(importer, operator, source, importer.result(operator)[1], reaches)
+
+
+Reaches = tuple[Reach, Reach]
+"""Windows along rows and columns."""
+
+
+def convolved(
+    importer: Operands, operator: Operator, source: Image, image: Image, reaches: Reaches
+) -> AnyOperation:
+    """CONV_2D of an image, with windows of any reach."""
     weights, zero_point = _weights(importer, operator, 0)
-    channels, height, width, depth = weights.shape
+    channels, *_, depth = weights.shape
     if depth != source.channels:
         raise StaysError("groups of channels")
-    image, stage = importer.result(operator)[1], _layer_stage(importer, operator, source, channels)
-    reaches = framed.reaches(window_axes(operator.options, framed.sides, (height, width)))
+    stage = _layer_stage(importer, operator, source, image, channels)
     if image.is_vector and source.pixels * source.pitch > _MOST_WHOLE:
         source, reaches = _thinned(importer, operator, source, reaches)
     return Convolution(
@@ -131,21 +143,24 @@ def _thinned(
 
 
 def depthwise_conv_2d(importer: Operands, operator: Operator) -> AnyOperation:
-    """DEPTHWISE_CONV_2D, with several results of a channel as a convolution."""
+    """DEPTHWISE_CONV_2D."""
     framed = importer.window_source(operator)
-    source = framed.image
+    _, height, width, _ = importer.tensor(operator, 1).shape
+    reaches = framed.reaches(window_axes(operator.options, framed.sides, (height, width)))
+    image = importer.result(operator)[1]
+    return convolved_depthwise(importer, operator, framed.image, image, reaches)
+
+
+def convolved_depthwise(
+    importer: Operands, operator: Operator, source: Image, image: Image, reaches: Reaches
+) -> AnyOperation:
+    """DEPTHWISE_CONV_2D of an image, with several results of a channel as a convolution."""
     weights, zero_point = _weights(importer, operator, 3)
     _, height, width, channels = weights.shape
     if channels % source.channels:
         raise StaysError("output channels are no multiple of input channels")
-    common = (
-        operator.index,
-        operator.name,
-        importer.result(operator)[1],
-        source,
-        *framed.reaches(window_axes(operator.options, framed.sides, (height, width))),
-    )
-    stage = _layer_stage(importer, operator, source, channels)
+    common = operator.index, operator.name, image, source, *reaches
+    stage = _layer_stage(importer, operator, source, image, channels)
     multiplier = channels // source.channels
     if multiplier == 1:
         return Channelwise(*common, weights[0], zero_point, stage)
@@ -203,16 +218,17 @@ def fully_connected(importer: Operands, operator: Operator) -> AnyOperation:
     if depth != source.pixels * source.channels:
         return _several_vectors(importer, operator, weights, zero_point)
     shape = (channels, source.height, source.width, source.channels)
+    image = importer.result(operator)[1]
     return Convolution(
         operator.index,
         operator.name,
-        importer.result(operator)[1],
+        image,
         source,
         Reach(source.height, 1, 1, 0),
         Reach(source.width, 1, 1, 0),
         weights.reshape(shape),
         zero_point,
-        _layer_stage(importer, operator, source, channels),
+        _layer_stage(importer, operator, source, image, channels),
     )
 
 
@@ -229,7 +245,7 @@ def _matrix_product(importer: Operands, operator: Operator) -> AnyOperation:
         raise StaysError("vectors of another length")
     if (image.height, image.width, image.channels) != sides:
         image = importer.seen_as(image.index, sides)
-    stage = _layer_stage(importer, operator, left, right.pixels)
+    stage = _layer_stage(importer, operator, left, image, right.pixels)
     sources = _in_words(importer, operator, left), _in_words(importer, operator, right)
     return MatrixProduct(operator.index, operator.name, image, sources, stage)
 
@@ -263,7 +279,7 @@ def _several_vectors(
         UNIT,
         weights.reshape(channels, 1, 1, depth),
         zero_point,
-        _layer_stage(importer, operator, source, channels),
+        _layer_stage(importer, operator, source, image, channels),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from darwinn_reference.tflite.graph import Operator
 from darwinn_reference.tflite.output_stage import NotComputableError
 
+from darwinn_testbench.compiler.stages.import_batches import dilated_convolution
 from darwinn_testbench.compiler.stages.import_elements import (
     added,
     addition,
@@ -72,6 +73,8 @@ class Importer(Operands):
         Raises:
             StaysError: it has none, and why.
         """
+        if operator.index in self.merged:
+            return []
         make = _OPERATORS.get(operator.name)
         if make is None or operator.custom:
             raise StaysError("not supported")
@@ -143,6 +146,7 @@ _OPERATORS: Mapping[str, Callable[[Operands, Operator], Made]] = {
     "RSQRT": inverse_root,
     "SLICE": sliced,
     "SOFTMAX": softmax,
+    "SPACE_TO_BATCH_ND": dilated_convolution,
     "SPACE_TO_DEPTH": space_to_depth,
     "SPLIT": split,
     "SPLIT_V": split_v,

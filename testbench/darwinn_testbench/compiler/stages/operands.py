@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,10 +80,20 @@ class Operands:
     Where another operator needs the pixels of the new shape, an operation of that one makes them.
     Zero points around an image are none either, if nothing but windows reads them: windows find
     zero points beyond an image anyway. ``apart`` are tensors of which they are to be made.
+
+    Operators ``elsewhere`` are no part of the graph. An operation may be of several operators:
+    the first one makes it, and ``merged`` are the others.
     """
 
-    def __init__(self, network: Network, apart: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        network: Network,
+        apart: frozenset[int] = frozenset(),
+        elsewhere: Collection[int] = (),
+    ) -> None:
         self.network = network
+        self.merged: set[int] = set()
+        self._elsewhere = elsewhere
         self.framed: dict[int, Framed] = {}
         """Images with zero points around them that nothing makes, by the index of their tensor."""
         self._apart = apart
@@ -222,6 +233,24 @@ class Operands:
                 framed.reaches(axes), axes, (framed.image.height, framed.image.width), strict=True
             )
         )
+
+    def merge(self, *others: Operator) -> None:
+        """Let an operation be that of further operators, too, which come behind its own.
+
+        Raises:
+            StaysError: one of them is elsewhere.
+        """
+        for each in others:
+            if each.index in self._elsewhere:
+                raise StaysError(f"{each.index} {each.name} runs elsewhere")
+        for each in others:
+            self._known.update(each.outputs)
+        self.merged.update(each.index for each in others)
+
+    def only_reader(self, index: int) -> Operator | None:
+        """The operator that reads a tensor, if it is one and the tensor is no output."""
+        readers = self._readers(index)
+        return readers[0] if len(readers) == 1 and index not in self.network.outputs else None
 
     def _readers(self, index: int) -> list[Operator]:
         return [each for each in self.network.operators if index in each.inputs]
