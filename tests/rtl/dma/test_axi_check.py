@@ -172,6 +172,7 @@ VIOLATIONS: dict[str, list[list[Cycle]]] = {
         [address("ar", words=3), word_read(0), word_read(1)],
         [address("ar", words=256), *[word_read(0)] * 256],
         [address("ar", words=2), address("ar", words=1, of=1), word_read(1)],
+        [address("ar", words=3), address("ar", words=4), word_read(1)],
     ],
     "r_order": [
         [address("ar", words=3), address("ar", words=2), word_read(0), word_read(1)],
