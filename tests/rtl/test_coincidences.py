@@ -51,7 +51,7 @@ def test_the_pairs_that_are_told_have_their_names(record: Record) -> None:
 def test_programs_are_drawn_towards_what_is_missing() -> None:
     """Of a pair, both recipes are followed, but where one knob serves both or is drawn anew."""
     chosen = [HOST.drawn(Random(seed), [("reset", "register_read")]) for seed in range(40)]
-    aimed = [each for each in chosen if each.reset and each.accesses == 0.7]
+    aimed = [each for each in chosen if each.resets and each.accesses == 0.7]
     assert len(aimed) >= 20
-    assert any(not each.reset for each in chosen)
+    assert any(not each.resets for each in chosen)
     assert HOST.drawn(Random(1), []) != Knobs()

@@ -33,6 +33,8 @@ HELD = 8
 """Rows of each tile's wide memory, from 0 on, that it sends."""
 PLACES = 300
 """Rows of wide memory from which on a tile keeps those that it gets: on channel B twice as far."""
+SPREAD, SPREAD_FROM = "WideToNarrow", 1000
+"""A tile's own work, and rows of wide memory that nothing else writes."""
 RESULT = chip.SCALAR_MEMORY_WORDS // 2
 """Where rows come to in scalar memory; those that go out stand before it."""
 WINDOW, HALF = 1 << 63, 1 << 16
@@ -79,6 +81,8 @@ class Knobs:
         ahead: bytes that each input stream is given at once beyond those that are popped next.
         cuts: most instructions of a unit for the rows of a sender.
         tile_fences: most at the end of a group.
+        work: most words that a tile spreads before a fence that waits for it: what only waits for
+            rows is done when one has come, and the ring brings the next one later.
         fences: share of groups that end with a fence of the core.
         marks: most fences among the instructions of a group, which wait for nothing.
         gaps: most cycles between instructions.
@@ -106,6 +110,7 @@ class Knobs:
     ahead: int = 0
     cuts: int = 1
     tile_fences: int = 2
+    work: int = 0
     fences: float = 0.5
     marks: int = 0
     gaps: int = 0
@@ -131,6 +136,7 @@ ANY: Mapping[str, tuple[Any, ...]] = {
     "ahead": (0, 0, 100, 1000),
     "cuts": (1, MOST),
     "tile_fences": (0, 2, 8),
+    "work": (0, 40),
     "fences": (0.0, 0.5, 1.0),
     "marks": (0, 3, 8),
     "gaps": (0, 0, 10, 100),
@@ -165,7 +171,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "pop_queue_full": _LONG | _POPS | {"words": 16, "rows": 3, "first": "pop", "last": "dma"},
     "infeed_queue_full": _LONG | {"tiles": 0.3},
     "outfeed_queue_full": _LONG | {"to_tiles": 0.3},
-    "tiles_lack": _LONG | _ROWS | {"tile_fences": 12, "to_tiles": 0.7, "fences": 0.0},
+    "tiles_lack": _LONG | _ROWS | {"tile_fences": 12, "work": 40, "to_tiles": 0.7, "fences": 0.0},
     "fence_at_head": {"marks": 8, "groups": 4, "rows": 1},
     "reset": {"resets": 12, "groups": 1, "gaps": 0, "marks": 8},
     "last_unit_popped": _POPS | _SHORT,
@@ -401,6 +407,7 @@ class CoreProgram:
     def next_queues(self, settled: bool) -> list[str]:
         """Those of which one is given next."""
         queues, knobs = sorted(self.steps), self.knobs
+        orders: list[tuple[str | tuple[str, ...], bool]]
         orders = [(knobs.first, True), (knobs.last, False)]
         for kind, comes in orders if settled else [(SENDERS, False), *orders]:
             chosen = [queue for queue in queues if queue.startswith(kind) == comes]
@@ -454,6 +461,12 @@ class CoreProgram:
 
     def tile_fence(self, tiles: int, waits: int) -> None:
         """A fence of tiles that the core counts."""
+        if waits and self.knobs.work:
+            count = self.random.randint(1, self.knobs.work)
+            walks = line(SPREAD, "wide_read", count, SPREAD_FROM) | line(
+                SPREAD, "narrow_write", count
+            )
+            _give(self.rtl, SPREAD, walks, tiles)
         _give(self.rtl, "TileFence", {"wait_idle": waits, "increment": 1}, tiles)
         self.count(tiles)
 
@@ -502,7 +515,7 @@ class CoreProgram:
         """How many elements each instruction of a unit takes; its queue has room for all."""
         most = min(self.knobs.cuts, MOST // self.knobs.parts, count)
         between = self.random.sample(range(1, count), self.random.randrange(most))
-        return np.diff([0, *sorted(between), count]).tolist()
+        return [end - begin for begin, end in pairwise((0, *sorted(between), count))]
 
     def infeed(self, count: int, ends: Fields) -> tuple[list[Row], int, int]:
         """Rows of the infeed, the units of them, and the instructions; of bytes that come from the

@@ -112,7 +112,7 @@ class Knobs:
         halts: halts of the core.
         switches: times that the queue is turned off and on.
         accesses: share of cycles after which the host accesses a register.
-        reset: the program is broken off by a reset.
+        resets: programs before it that a reset breaks off.
         block: the host asks for the status block.
     """
 
@@ -136,7 +136,7 @@ class Knobs:
     halts: int = 0
     switches: int = 0
     accesses: float = 0.05
-    reset: bool = False
+    resets: int = 0
     block: bool = True
 
 
@@ -154,8 +154,8 @@ ANY: Mapping[str, tuple[Any, ...]] = {
     "block": (True, True, False),
 }
 RECIPES: Mapping[str, Mapping[str, Any]] = {
-    "pause": {"pauses": 8, "pause_gap": 25},
-    "paused": {"pauses": 8, "pause_gap": 40},
+    "pause": {"pauses": 15, "pause_gap": 25, "count": 24},
+    "paused": {"pauses": 15, "pause_gap": 40, "count": 24},
     "descriptors_full": {"count": 24, "gaps": 0.0, "sinks": 0.8, "longest": 300},
     "activations_full": {"count": 24, "outputs": 0.0, "sinks": 0.8, "gaps": 0.0},
     "outputs_full": {"count": 24, "outputs": 0.6, "interrupts": 0.3, "gaps": 0.0, "longest": 40},
@@ -164,20 +164,20 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "reads_full": {"outputs": 0.1, "sinks": 0.0, "longest": 40, "bus": 0.8, "gaps": 0.0},
     "writes_full": {"outputs": 0.8, "longest": 40, "bus": 0.8, "source": 0.0, "limit": 1},
     "fence_at_head": {"fences": 0.4},
-    "refused_at_head": {"refused": 0.4},
+    "refused_at_head": {"refused": 0.7, "count": 24},
     "interrupt_waits": {"outputs": 0.5, "interrupts": 0.4, "longest": 40},
-    "queue_on_the_bus": {"chunks": 12},
-    "ring_full": {"chunks": 12, "ahead": 4},
-    "queue_on": {"switches": 6},
-    "core_halted": {"halts": 8},
-    "reset": {"reset": True},
+    "queue_on_the_bus": {"chunks": 20},
+    "ring_full": {"chunks": 20, "ahead": 4, "count": 24, "longest": 40},
+    "queue_on": {"switches": 15, "pause_gap": 40, "count": 24},
+    "core_halted": {"halts": 15, "pause_gap": 40, "count": 24},
+    "reset": {"resets": 8},
     "read_to_the_edge": {"edges": 0.9, "outputs": 0.0},
     "write_to_the_edge": {"edges": 0.9, "outputs": 0.8, "count": 6},
     "error_answered": {"errors": 0.9},
     "last_word_written": {"outputs": 0.7, "longest": 40},
-    "chunk_taken": {"chunks": 12, "longest": 40},
+    "chunk_taken": {"chunks": 20, "longest": 40},
     "fence_passes": {"fences": 0.4, "longest": 40},
-    "refused": {"refused": 0.4},
+    "refused": {"refused": 0.5, "count": 24},
     "activations_wait": {"sinks": 0.8},
     "output_waits": {"source": 0.0, "outputs": 0.3},
     "output_taken": {"outputs": 0.7},
@@ -189,7 +189,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "read_done": {"outputs": 0.1, "longest": 40},
     "register_written": {"accesses": 0.7},
     "register_read": {"accesses": 0.7},
-    "host_told": {"chunks": 12, "longest": 40},
+    "host_told": {"chunks": 20, "longest": 40},
 }
 
 HOST = Record(0, "host_coincidences", Knobs, ANY, RECIPES, IMPOSSIBLE)

@@ -5,7 +5,9 @@ not come together yet.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Coroutine
 from random import Random
+from typing import Any
 
 import cocotb
 import pyuvm
@@ -92,25 +94,56 @@ class Coincidences(DmaTest):
     outputs before it are in memory; what is said of outputs on the bus is said of these alone."""
 
     async def scenario(self, environment: DmaEnvironment) -> None:
-        self.queue = Queue(environment)
+        self.queue = queue = Queue(environment)
+        queue.read, queue.write = self.apart(queue.read), self.apart(queue.write)
         environment.sinks.beats.connect(Subscriber("bytes", self, self.take_beat).analysis_export)
         events = Subscriber("raised", self, self.take_event)
         environment.monitor.events.connect(events.analysis_export)
         self.model: DescriptorModel[bytearray] | None = None
+        self.broken = False
+        self.accesses: list[Any] = []
         seen = Seen(HOST, set())
         for number in range(int(os.environ["DARWINN_PROGRAMS"])):
             knobs = HOST.drawn(self.bench.random, seen.missing)
             self.bench.note(f"program {number}: {knobs}")
+            for _ in range(knobs.resets):
+                await self.round(environment, knobs, broken=True)
             await self.round(environment, knobs)
             seen.take(HOST.told())
+            if number % 50 == 49:
+                left = sorted(seen.missing)
+                self.bench.log.info("%d left after program %d: %s", len(left), number, left)
         keep_bins("coincidences on the host's side", {"pair": seen.bins})
         found = seen.come(float(os.environ["DARWINN_LEAST"]))
         self.bench.log.info("%s in %d cycles", found, self.bench.cycle)
 
-    async def round(self, environment: DmaEnvironment, knobs: Knobs) -> None:
-        """A program of the engine beside some chunks."""
+    def apart(self, access: Callable[..., Coroutine[Any, Any, Any]]) -> Any:
+        """``access`` of a register in a task of its own, which a reset may answer with an error.
+
+        Who waits for it may be cancelled: the sequencer waits for ever for whoever has asked.
+        """
+
+        async def whole(*given: Any) -> Any:
+            try:
+                return await access(*given)
+            except AssertionError:
+                if not self.broken:
+                    raise
+
+        def begun(*given: Any) -> Any:
+            self.accesses = [each for each in self.accesses if not each.done()]
+            self.accesses.append(cocotb.start_soon(whole(*given)))
+            return self.accesses[-1]
+
+        return begun
+
+    async def round(
+        self, environment: DmaEnvironment, knobs: Knobs, *, broken: bool = False
+    ) -> None:
+        """A program of the engine beside some chunks; a reset breaks it off."""
         random, queue = self.bench.random, self.queue
         self.model = None
+        self.broken = False
         self.control = ENABLE | STATUS_BLOCK * knobs.block
         await queue.open({**GOOD, "instruction_queue_control": self.control})
         program, model = self.drawn(random, knobs, bytes(queue.memory.data))
@@ -127,20 +160,24 @@ class Coincidences(DmaTest):
         for done, output in zip(program.descriptors, program.output_of(), strict=True):
             model.perform(done, output)
         self.model = model
-        asks = self.ask if knobs.switches or knobs.reset else self.fetch
+        asks = self.ask if knobs.switches or broken else self.fetch
         together = [
             cocotb.start_soon(environment.issue(program)),
             cocotb.start_soon(asks(knobs)),
             cocotb.start_soon(self.disturb(knobs)),
         ]
-        if knobs.reset:
+        if broken:
             await self.bench.cycles(random.randint(1, 400))
+            self.broken = True
             for task in together[1:]:
                 task.cancel()
             self.model = None
             self.bench.dut.core2queue_chunk_valid.value = 0
             await environment.reset()
-            await together[0]
+            # Descriptors that are still to come are issued to the end: outputs need their bytes.
+            environment.source.pending += program.output
+            for task in (together[0], *self.accesses):
+                await task
             return
         for task in together:
             await task
