@@ -62,6 +62,11 @@ IMPOSSIBLE = (
         "chunk_taken",
         "the queue offers nothing while the core is halted or the queue is off",
     ),
+    (
+        "reset",
+        f"{_ON_THE_BUS}|descriptor_taken|chunk_taken|register_*",
+        "what surrounds the harness offers and takes nothing in reset",
+    ),
     ("queue_on begins", "chunk_taken", "the queue has read nothing yet"),
     ("ring_full ends", "chunk_taken", "the core asks for a chunk when it has the one before"),
     (
