@@ -29,6 +29,7 @@ from darwinn_sim.timing.output_copies import output_copies
 from darwinn_sim.timing.result import SPAN, LayerTiming, TimedTransfer, Timing
 from darwinn_sim.timing.state import Machine
 from darwinn_sim.timing.stations import CAUSES, Cause
+from darwinn_sim.timing.stretches import stretches
 from darwinn_sim.timing.turns import NEVER
 from darwinn_sim.units import tensor_reach
 from darwinn_sim.units.tensor_bounds import may_leave
@@ -184,6 +185,7 @@ class _Run:
             sides=parts.Sides.zeros(chip.TILES),
             flag_cycles=np.zeros((chip.TILES, parts.FLAG_CYCLES), np.int64),
             reserved=np.zeros((stations.STREAMS + 1, 2), np.int64),
+            stretches=stretches(program.tables.tensor, program.tables.tensor_plan),
             steps=parts.Step.zeros(0),
             inbound=plan.inbound,
             outbound=plan.outbound,

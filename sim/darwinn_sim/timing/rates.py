@@ -8,7 +8,8 @@ adds to a counter with each of them is a run of that counter: ``rate`` at the en
 from __future__ import annotations
 
 from darwinn_sim.kernel import sync, traversal
-from darwinn_sim.kernel.compiled import inner
+from darwinn_sim.kernel.compiled import inner, part
+from darwinn_sim.timing.places import FIRST_STAYS, check_first_words
 from darwinn_sim.timing.state import Machine, Station
 
 UNREACHED = -1
@@ -131,3 +132,34 @@ def leap(
     if elements:
         station.elements += elements
         traversal.advance(state, parameters, elements)
+
+
+@part
+def words_ahead(
+    station: Station,
+    walk: traversal.Parameters,
+    watchers: sync.Watchers,
+    side: int,
+    depth: int,
+) -> tuple[int, bool]:
+    """Words to come of a station's first traversal before one that tests a watcher or ends a block
+    of ``depth``, as far as they are known; and whether other blocks end among them
+    (``quiet_elements``)."""
+    if station.stays & FIRST_STAYS:
+        quiet = quiet_elements(station.first, walk, watchers, side, depth)
+        if quiet:
+            return quiet, True
+    return plain_elements(station.first, walk, watchers, side), False
+
+
+@part
+def move_ahead(
+    machine: Machine, index: int, walk: traversal.Parameters, words: int, quiet: bool
+) -> None:
+    """Take a station over ``words`` of the ``words_ahead``."""
+    station = machine.stations[index]
+    if quiet:
+        leap(station, station.first, walk, words)
+    else:
+        check_first_words(machine, index, walk, words)
+        skip(station, station.first, walk, words)

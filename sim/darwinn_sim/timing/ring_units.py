@@ -33,16 +33,17 @@ from darwinn_sim.timing.machine import (
     wake_at,
     work,
 )
-from darwinn_sim.timing.places import FIRST_STAYS, check_first_row, check_first_words, stays
+from darwinn_sim.timing.places import check_first_row, check_first_words, stays
 from darwinn_sim.timing.rates import (
     counted_depth,
     is_watched,
-    leap,
+    move_ahead,
     plain_elements,
     quiet_elements,
     rate,
     seen,
     skip,
+    words_ahead,
 )
 from darwinn_sim.timing.state import NO_INSTRUCTION, Machine
 from darwinn_sim.timing.stations import Cause
@@ -449,25 +450,12 @@ def send_words(machine: Machine, index: int, tile: int, link: int, tables: Table
         moved = True
         effect(machine, neighbour + stations.MESH_PUSHED + link, 1)
         effect(machine, flag, amount)
-    ahead, quiet = 0, 0
+    ahead, quiet = 0, False
     if moved and station.waits_on < 0:
-        if station.stays & FIRST_STAYS:
-            quiet = quiet_elements(
-                station.first,
-                parameters.narrow_read,
-                parameters.watchers,
-                0,
-                counted_depth(parameters.read_producer),
-            )
-        words = quiet
-        if not quiet:
-            words = plain_elements(station.first, parameters.narrow_read, parameters.watchers, 0)
+        depth = counted_depth(parameters.read_producer)
+        words, quiet = words_ahead(station, parameters.narrow_read, parameters.watchers, 0, depth)
         ahead = _sent_ahead(machine, index, tile, link, words, tables)
-    if quiet:
-        leap(station, station.first, parameters.narrow_read, ahead * per_cycle)
-    else:
-        check_first_words(machine, index, parameters.narrow_read, ahead * per_cycle)
-        skip(station, station.first, parameters.narrow_read, ahead * per_cycle)
+    move_ahead(machine, index, parameters.narrow_read, ahead * per_cycle, quiet)
     station.total += ahead * per_cycle
     end_turn(machine, index, moved, ahead)
     grow(machine, neighbour + stations.MESH_PUSHED + link, ahead, per_cycle)
@@ -501,19 +489,10 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
             station.total += 1
             effect(machine, counters + stations.MESH_POPPED + link, 1)
         effect(machine, flag, amount)
-    ahead, quiet = 0, 0
+    ahead, quiet = 0, False
     if moved and station.waits_on < 0:
-        if station.stays & FIRST_STAYS:
-            quiet = quiet_elements(
-                station.first,
-                parameters.narrow_write,
-                parameters.watchers,
-                1,
-                counted_depth(parameters.write_producer),
-            )
-        words = quiet
-        if not quiet:
-            words = plain_elements(station.first, parameters.narrow_write, parameters.watchers, 1)
+        depth = counted_depth(parameters.write_producer)
+        words, quiet = words_ahead(station, parameters.narrow_write, parameters.watchers, 1, depth)
         ahead = words // per_cycle
         if not parameters.immediate_valid:
             sender = station_of(
@@ -522,11 +501,7 @@ def receive_words(machine: Machine, index: int, tile: int, link: int, tables: Ta
             )
             under_way = _under_way(machine, sender, pushed)
             ahead = _cycles_ahead(machine, words, pushed, station.total - under_way)
-    if quiet:
-        leap(station, station.first, parameters.narrow_write, ahead * per_cycle)
-    else:
-        check_first_words(machine, index, parameters.narrow_write, ahead * per_cycle)
-        skip(station, station.first, parameters.narrow_write, ahead * per_cycle)
+    move_ahead(machine, index, parameters.narrow_write, ahead * per_cycle, quiet)
     end_turn(machine, index, moved, ahead)
     if not parameters.immediate_valid:
         station.total += ahead * per_cycle
@@ -553,8 +528,8 @@ def _cycles_ahead(machine: Machine, words: int, counter: int, level: int) -> int
 
 @inner
 def _under_way(machine: Machine, index: int, counter: int) -> int:
-    """What a station has added in this cycle to the counter of all that it moves: the effect is
-    seen in the next cycle."""
+    """Return what a station adds in this cycle to the counter of all that it moves; others see it
+    in the next cycle."""
     return machine.stations[index].total - seen(machine, counter, NEVER)
 
 

@@ -14,6 +14,7 @@ from darwinn_sim.kernel import sync, traversal
 from darwinn_sim.kernel.state import QueueEntry
 from darwinn_sim.kernel.structure import Int32, Numbers, Record, Records
 from darwinn_sim.timing import stations
+from darwinn_sim.timing.stretches import Stretches
 from darwinn_sim.timing.turns import Turns
 
 NO_INSTRUCTION = -1
@@ -231,7 +232,8 @@ class Machine(NamedTuple):
     it took its instruction; ``by_instruction`` is how instructions that have ended spent theirs.
     ``flag_cycles`` holds, for each tile, the cycles in which results that add to flag 0 are
     written; ``reserved`` the rows sent to each ring FIFO and the bytes sent to each stream.
-    ``steps`` is the present block of the core's trace; ``sides`` is indexed by tile,
+    ``stretches`` are those of the program's plan. ``steps`` is the present block of the core's
+    trace; ``sides`` is indexed by tile,
     ``tile_queue`` by tile and place, ``unit_queue`` by station and place. ``writes`` are bursts of
     output under way, used in turn.
     """
@@ -254,6 +256,7 @@ class Machine(NamedTuple):
     sides: Records[Sides]
     reserved: NDArray[np.int64]
     flag_cycles: NDArray[np.int64]
+    stretches: Stretches
     steps: Records[Step]
     inbound: Records[Transfer]
     outbound: Records[Transfer]

@@ -38,9 +38,17 @@ from darwinn_sim.timing.places import (
     check_write,
     stays,
 )
-from darwinn_sim.timing.rates import plain_elements, rate, seen, skip
+from darwinn_sim.timing.rates import (
+    move_ahead,
+    plain_elements,
+    rate,
+    seen,
+    skip,
+    words_ahead,
+)
 from darwinn_sim.timing.state import FLAG_CYCLES, MOST_AHEAD, Machine, Station
 from darwinn_sim.timing.stations import Cause
+from darwinn_sim.timing.stretches import is_quiet
 from darwinn_sim.units import narrow_to_wide, ring_bus, tensor_unit, tile_fence, wide_to_narrow
 from darwinn_sim.units.memories import NARROW_WORDS, SCALE_STEPS
 from darwinn_sim.units.output_stage import result_words
@@ -282,6 +290,12 @@ def _end_segments(machine: Machine, index: int, tile: int, tables: Tables, quiet
         if quiet:
             if not _is_quiet(station, plan, place) or queued - writer.taken > MOST_AHEAD:
                 break
+            done = station.words
+            cycles, free = _end_stretch(machine, station, plan, place, free, last)
+            if cycles:
+                last, iterations = last + cycles, iterations + cycles
+                written, writing = written + station.words - done, writing + station.words - done
+                continue
             if not _has_room(segment, free - room, last + segment.count):
                 break
             last += segment.count
@@ -314,15 +328,37 @@ def _end_segments(machine: Machine, index: int, tile: int, tables: Tables, quiet
 
 
 @inner
+def _end_stretch(
+    machine: Machine, station: Station, plan: TensorPlan, place: Place, free: int, last: int
+) -> tuple[int, int]:
+    """End the stretch of segments that begins with the present one behind cycle ``last``, if the
+    writer, ``free`` in its cycle, has written what is left by the end of that one.
+
+    Returns the cycles that they take, 0 if there is none, and in which the writer is free then.
+    """
+    rates = machine.rates[0]
+    delay = 1 + rates.result_cycles
+    at = place.segment + station.position
+    end = machine.stretches.end[at]
+    if not end or rates.result_words_per_cycle != 1 or delay > rates.result_queue_cycles:
+        return 0, free
+    if free > last + delay + plan.segment[at].count:
+        return 0, free
+    words = machine.stretches.words
+    cycles = plan.segment[end].first - plan.segment[at].first
+    station.words += words[end] - words[at]
+    station.position = end - place.segment
+    return cycles, last + cycles + delay + words[end] - words[end - 1]
+
+
+@inner
 def _is_quiet(station: Station, plan: TensorPlan, place: Place) -> bool:
     """The present segment changes no flag but by results, and is neither the last one nor before a
     test of watchers.
     """
     if station.position + 1 == place.segments:
         return False
-    segment = plan.segment[place.segment + station.position]
-    following = plan.segment[place.segment + station.position + 1]
-    return not (segment.parameter_reads or segment.sum_writes or following.waits)
+    return is_quiet(plan, place.segment + station.position)
 
 
 @inner
@@ -435,11 +471,12 @@ def _gather_ahead(machine: Machine, index: int, parameters: narrow_to_wide.Param
     ):
         return 0
     per_cycle = machine.rates[0].narrow_to_wide_words_per_cycle
-    words = plain_elements(station.first, parameters.narrow_read, parameters.watchers, 0)
+    words, quiet = words_ahead(
+        station, parameters.narrow_read, parameters.watchers, 0, parameters.row_loop
+    )
     cycles = min(words, chip.ROW_WORDS - 1 - station.words) // per_cycle
     station.words += cycles * per_cycle
-    check_first_words(machine, index, parameters.narrow_read, cycles * per_cycle)
-    skip(station, station.first, parameters.narrow_read, cycles * per_cycle)
+    move_ahead(machine, index, parameters.narrow_read, cycles * per_cycle, quiet)
     return cycles
 
 
