@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
 
 from darwinn_testbench.compiler.stages.needs import Axis, needs_along
 from darwinn_testbench.compiler.stages.operations import (
@@ -32,18 +35,18 @@ from darwinn_testbench.compiler.stages.storage import (
     Interval,
     Spread,
     Storage,
-    column_of,
     common,
     hull,
     length,
     pieces_of,
-    row_of,
 )
 
 Axes = tuple[Spread, Spread]
 """Rows and columns of an image."""
 Places = tuple[Interval, ...]
 """Of an axis of an image, what each place of the grid has or needs."""
+_Bytes = NDArray[np.int64]
+"""By tile and band."""
 Needs = tuple[Places, Places]
 """What each place of the grid needs of an image, by rows and columns."""
 
@@ -211,20 +214,39 @@ def distances(source: Storage, result: Storage, bands: Bands) -> tuple[int, int]
         to the last one, and above it, if from the last to the first one. A band writes nothing that
         it reads itself, since it may read all of that several times.
     """
-    below, above = 0, 0
     index = source.image.index
-    for tile in TILES:
-        row, column = row_of(tile), column_of(tile)
-        read: list[Interval] = []
-        written: list[Interval] = []
-        for rows, columns in bands:
-            own = rows.own[row], columns.own[column]
-            if not (length(own[0]) and length(own[1])):
-                continue
-            read.append(source.span(tile, rows.needs[index][row], columns.needs[index][column]))
-            written.append(result.span(tile, *own))
-        lowest = list(accumulate((first for first, _ in reversed(read)), min))[::-1]
-        highest = accumulate((end for _, end in read), max)
-        for (low, high), first, end in zip(written, lowest, highest, strict=True):
-            below, above = max(below, high - first), max(above, end - low)
-    return below, above
+    axes = bands.rows, bands.columns
+    first, last = _spans(source, [[each.needs[index] for each in axis] for axis in axes])
+    low, high = _spans(result, [[each.own for each in axis] for axis in axes])
+    filled = _filled(bands)
+    lowest = np.minimum.accumulate(np.where(filled, first, _FAR)[:, ::-1], axis=1)[:, ::-1]
+    highest = np.maximum.accumulate(np.where(filled, last, -_FAR), axis=1)
+    below, above = (high - lowest)[filled], (highest - low)[filled]
+    return int(below.max(initial=0)), int(above.max(initial=0))
+
+
+_FAR = 1 << 40
+"""More bytes than any distance in narrow memory."""
+
+
+def _spans(storage: Storage, axes: Sequence[Sequence[Places]]) -> tuple[_Bytes, _Bytes]:
+    """First byte of what each tile has of each band, and the one behind it, from the image's on."""
+    found = []
+    steps = (storage.row_pitch, storage.image.pitch)
+    for places, spread, step in zip(axes, (storage.rows, storage.columns), steps, strict=True):
+        begins = np.array([begin for begin, _ in spread.window])
+        ends = np.array(places, np.int64).transpose(2, 1, 0) - begins[:, None]
+        found.append((ends - [[[0]], [[1]]]) * step)
+    rows, columns = found
+    first, last = rows[:, :, None, :, None] + columns[:, None, :, None, :]
+    tiles = len(TILES)
+    return first.reshape(tiles, -1), last.reshape(tiles, -1) + storage.image.pitch
+
+
+def _filled(bands: Bands) -> NDArray[np.bool_]:
+    """Whether each tile computes something of each band."""
+    rows, columns = (
+        np.array([list(map(length, each.own)) for each in axis]).T > 0
+        for axis in (bands.rows, bands.columns)
+    )
+    return (rows[:, None, :, None] & columns[None, :, None, :]).reshape(len(TILES), -1)
