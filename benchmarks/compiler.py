@@ -4,9 +4,9 @@
 
 A pair is a model before compilation, ``tflite/NAME.tflite``, and the vendor's executable of it,
 ``darwinn/NAME_edgetpu.tflite``. For each it prints operators on the chip, bytes of instructions and
-parameters, cycles of an inference by the event model (ours, theirs, ratio), seconds, and the
-verdict. Cycles are only comparable where as many operators are on the chip. It exits with 1 if
-something that was compiled is wrong.
+parameters, bytes of an inference over the host link (and their ratio), cycles of an inference by
+the event model (ours, theirs, ratio), seconds, and the verdict. Ratios are only comparable where as
+many operators are on the chip. It exits with 1 if something that was compiled is wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darwinn_formats import tflite
-from darwinn_formats.darwinn import ExecutableType, load
+from darwinn_formats.darwinn import DmaDescriptorHint, ExecutableType, load
 from darwinn_testbench.chip.cycles import measure
 from darwinn_testbench.compilation.compile import CompileOptions, compile_model
 from darwinn_testbench.explain.graph import graph_of
@@ -29,11 +29,15 @@ from darwinn_testbench.explain.placement import Place, placed
 
 @dataclass(frozen=True)
 class Side:
-    """A compiled model: operators on the chip, bytes, and cycles of an inference."""
+    """A compiled model: operators on the chip, bytes, and cycles of an inference.
+
+    ``link`` are bytes over the host link in an inference.
+    """
 
     operators: int
     instructions: int
     parameters: int
+    link: int
     cycles: int
 
 
@@ -62,10 +66,16 @@ def side(path: Path, operators: int) -> Side:
     inference = [each for each in executables if each.type is not caching]
     rows = measure(path, chip_only=True).rows
     cycles = [row.cycles for row in rows if row.type != caching.name]
+    instructions = sum(
+        len(chunk.bitstream) for each in inference for chunk in each.instruction_bitstreams
+    )
+    hints = [hint.any_hint for each in inference for hint in each.dma_hints.hints]
     return Side(
         operators,
-        sum(len(chunk.bitstream) for each in inference for chunk in each.instruction_bitstreams),
+        instructions,
         sum(len(each.parameters) for each in executables),
+        instructions
+        + sum(each.size_in_bytes for each in hints if isinstance(each, DmaDescriptorHint)),
         sum(filter(None, cycles)),
     )
 
@@ -96,6 +106,7 @@ def line(pair: Pair, *, check: bool) -> tuple[str, bool, float | None]:
         f"{own.operators} / {other.operators}",
         f"{own.instructions:,} / {other.instructions:,}",
         f"{own.parameters:,} / {other.parameters:,}",
+        f"{own.link:,} / {other.link:,} ({own.link / other.link:.2f})",
         f"{own.cycles:,} / {other.cycles:,}",
         f"{ratio:.2f}" if same else "",
         f"{figures['compile_seconds']:.1f}",
@@ -113,8 +124,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="part of the names of models")
     parser.add_argument("--no-check", action="store_true", help="do not verify")
     arguments = parser.parse_args()
-    print("| model | operators | instructions | parameters | cycles | ratio | s | verdict |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| model | operators | instructions | parameters | link | cycles | ratio | s | verdict |")
+    print("|---|---|---|---|---|---|---|---|---|")
     right, ratios = True, []
     for pair in pairs(arguments.folders):
         if arguments.only not in pair.name:
