@@ -129,7 +129,7 @@ def test_results_take_the_place_of_their_sources(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("limit", "across", "again", "kept"),
-    [(1500, 1, False, True), (1200, 2, False, True), (1050, 6, True, False)],
+    [(1500, 1, False, True), (1200, 2, False, False), (1050, 6, True, False)],
 )
 def test_inputs_come_band_by_band(
     limit: int, across: int, again: bool, kept: bool, monkeypatch: pytest.MonkeyPatch
