@@ -143,11 +143,11 @@ class Seen:
         return {", ".join(pair): int(pair in self.pairs) for pair in sorted(self.record.possible)}
 
     def come(self, least: float) -> str:
-        """How many have come: at least this share of all that can."""
+        """How many have come, and which have not: at least this share of all that can."""
         bins = self.bins
         left = [name for name, hits in bins.items() if not hits]
         assert len(left) <= (1 - least) * len(bins), f"{len(left)} never hit: {left}"
-        return f"{len(bins) - len(left)} of {len(bins)} pairs"
+        return f"{len(bins) - len(left)} of {len(bins)} pairs, all but {left}"
 
 
 def _is_one(name: str, patterns: str) -> bool:
