@@ -157,7 +157,7 @@ class Unrolled(RandomNetwork):
         self._operate(BuiltinOperator.UNPACK, (source.index,), parts[-1], options, parts[:-1])
         self._steps = parts
 
-    def lstm(self) -> bytes:
+    def unrolled_lstm(self) -> bytes:
         """A long short-term memory: gates of one layer, which is split."""
         hidden = cell = None
         for step in self._steps:
@@ -171,7 +171,7 @@ class Unrolled(RandomNetwork):
             cell, hidden = new, self._product(self.function(emit), self._tanh(new))
         return self.finish()
 
-    def gru(self) -> bytes:
+    def unrolled_gru(self) -> bytes:
         """A gated recurrent unit, with the reset behind the matrix."""
         hidden = None
         for step in self._steps:

@@ -49,7 +49,7 @@ def paths() -> Iterator[tuple[str, str, list[str]]]:
             words = {"ACTION": "export", empty.metavar: ""}
             if empty.metavar not in ("ACTION", "SHELL"):
                 line = [name, *(words.get(each.metavar, "x") for each in places)]
-                yield name, empty.metavar.strip("[]."), line
+                yield name, (empty.metavar or "").strip("[]."), line
 
 
 def writing() -> Iterator[tuple[str, str]]:

@@ -189,7 +189,7 @@ def test_a_segment_has_the_states_of_its_layers() -> None:
         assert not any(graph.tensors[index].is_variable for index in graph.inputs)
 
 
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.parametrize("kind", ["unrolled_lstm", "unrolled_gru"])
 def test_an_unrolled_layer_is_proved(kind: str) -> None:
     """Its operators are those of any network: nothing of it keeps a state."""
     network = Unrolled(3, steps=3, inputs=5, units=6)

@@ -21,12 +21,10 @@ def model(scale: float, kind: str) -> bytes:
     read = tflite.load(network.finish())
     (graph,) = read.subgraphs
     last = graph.operators[-1].outputs[0]
-    tensors = [
-        replace(each, quantization=replace(each.quantization, scale=(scale,)))
-        if index == last
-        else each
-        for index, each in enumerate(graph.tensors)
-    ]
+    tensors = list(graph.tensors)
+    quantization = tensors[last].quantization
+    assert quantization is not None
+    tensors[last] = replace(tensors[last], quantization=replace(quantization, scale=(scale,)))
     return write(replace(read, subgraphs=(replace(graph, tensors=tuple(tensors)),)))
 
 

@@ -17,6 +17,7 @@ from darwinn_formats.tflite import BuiltinOperator
 from darwinn_reference.errors import Unsupported
 from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_reference.tflite.graph import Operator
+from darwinn_sim import timing
 from darwinn_testbench.chip.execution import run
 from darwinn_testbench.chip.inputs import random_inputs
 from darwinn_testbench.chip.whole import open_segment
@@ -24,7 +25,7 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.comparison.check import CHIP_ARITHMETIC
 from darwinn_testbench.comparison.verify import verify
 from darwinn_testbench.compilation import compile as compilation
-from darwinn_testbench.compilation import sharing, times
+from darwinn_testbench.compilation import sharing
 from darwinn_testbench.compilation.balance import Costs, balanced
 from darwinn_testbench.compilation.compile import Compiled, CompileOptions, compile_models
 from darwinn_testbench.compilation.outcome import CACHE_BYTES
@@ -162,7 +163,7 @@ def test_a_further_piece_is_made_where_it_is_predicted_to_take_less_time(
     assert small.report.rows[3].status == "More than one subgraph is not supported"
     (large,) = compiled([cut_twice(500)], check=False)
     assert pieces_of(large) == [0, None, None, 1, None, None, 2]
-    monkeypatch.setattr(times.timing, "interval", lambda timed: (0.0, 1e3))
+    monkeypatch.setattr(timing, "interval", lambda timed: (0.0, 1e3))
     (against,) = compiled([cut_twice(500)], check=False)
     assert "a further piece may take 1000000.00 ms" in " ".join(
         row.reason for row in against.report.rows
