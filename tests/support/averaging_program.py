@@ -213,9 +213,9 @@ def executable(program: Sequence[Operation] | None = None, *, split: int = 0) ->
     )
 
 
-def package(program: Sequence[Operation] | None = None) -> bytes:
-    """The program as a package, whose layers are vectors."""
-    bare = executable(program)
+def package(program: Sequence[Operation] | None = None, *, split: int = 0) -> bytes:
+    """The program as a package, whose layers are vectors; ``split`` as of :func:`executable`."""
+    bare = executable(program, split=split)
     (given,), (result,) = bare.input_layers, bare.output_layers
     given = replace(given, any_layer=InputLayer(), y_dim=1, x_dim=1, z_dim=INPUT_BYTES)
     result = replace(result, y_dim=1, x_dim=1, z_dim=OUTPUT_BYTES)

@@ -1,7 +1,9 @@
 """Judge whether a model's programs end in every timing (``darwinn_sim.machine.completion``).
 
 Random orders (``schedules``) try some timings. Here one inference shows that no timing can
-deadlock, or names the first place where this is not shown.
+deadlock, or names the first place where this is not shown. That its units wait for nothing that
+another order closes is half of it; the other is that it ends with a host that serves it in order
+(``standstill``).
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from darwinn_formats.brief import brief
+from darwinn_formats.errors import FormatError
 from darwinn_sim.accelerator import compile_kernels
 from darwinn_sim.errors import SimulationError
-from darwinn_sim.machine.completion import Doubt
+from darwinn_sim.isa.codec import DecodeError
+from darwinn_sim.machine.completion import Doubt, Reason
 from darwinn_sim.machine.hazards import Hazard
 
 from darwinn_testbench.chip import kept
@@ -23,6 +27,7 @@ from darwinn_testbench.chip.any_timing import as_they_were
 from darwinn_testbench.chip.hazards import Hazards, found_by, named
 from darwinn_testbench.chip.inputs import TensorMap
 from darwinn_testbench.chip.pipeline import Pipeline
+from darwinn_testbench.chip.standstill import standstill
 from darwinn_testbench.report import Verdict, one_line
 from darwinn_testbench.report.progress import ProgressCallback, silent
 
@@ -36,7 +41,7 @@ _INFERENCES = 2
 class Completion:
     """Whether ``inferences`` inferences, parameters included, end in every order of the units:
     ``cannot_deadlock``, or there are ``doubts``, the first of each kind. A ``fault`` ended the
-    check.
+    check. ``stands_still`` says with which host a program waits for ever, and where.
 
     ``unordered`` are the accesses that nothing orders as far as this check knows, and ``unlisted``
     is how many it cannot list. The check knows less of a unit than the program says, so all hazards
@@ -50,13 +55,16 @@ class Completion:
     fault: str = ""
     unordered: tuple[Hazard, ...] = ()
     unlisted: int = 0
+    stands_still: str = ""
 
     @property
     def verdict(self) -> Verdict:
-        """PASS: a doubt is no deadlock, and decides nothing."""
-        return Verdict.PASS
+        """FAULT if a program waits for ever; a doubt is no deadlock, and decides nothing."""
+        return Verdict.FAULT if self.stands_still else Verdict.PASS
 
     def __str__(self) -> str:
+        if self.stands_still:
+            return f"waits for ever {self.stands_still}"
         if self.cannot_deadlock:
             return "cannot deadlock"
         why = self.fault or str(self.doubts[0])
@@ -95,13 +103,21 @@ def _asked_of(
             fault = one_line(error)
         doubts = tuple(_doubts(pipeline))
         found = named(pipeline, found_by(pipeline))
+    stands_still = ""
+    if not fault and all(each.reason is not Reason.DATA for each in doubts):
+        progress("deadlocks: the order of the host", len(some), len(some))
+        try:
+            stands_still = standstill(pipeline)
+        except (SimulationError, FormatError, DecodeError) as error:
+            fault = one_line(error)
     return Completion(
-        not (doubts or fault),
+        not (doubts or fault or stands_still),
         len(some),
         doubts=doubts,
         fault=fault,
         unordered=tuple(chain.from_iterable((*each.found, *each.redundant) for each in found)),
         unlisted=sum(each.more + each.dropped for each in found),
+        stands_still=stands_still,
     )
 
 
@@ -111,7 +127,7 @@ def confirmed(hazards: Hazards, completion: Completion) -> Hazards:
     The checker of hazards may give a unit too much knowledge and miss an access; this check never
     gives too much. So hazards are proved absent if both find the same.
     """
-    if completion.fault or not hazards.proved:
+    if not hazards.proved:
         return hazards
     known = {_pair(each): each.words for each in hazards.redundant}
     for each in completion.unordered:

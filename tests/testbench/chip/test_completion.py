@@ -9,7 +9,9 @@ from pathlib import Path
 import averaging_program as sample
 import pytest
 from darwinn_formats.darwinn import dump
-from darwinn_sim.errors import Deadlock
+from darwinn_sim import timing
+from darwinn_sim.chips.selected import selected
+from darwinn_sim.errors import ChipFault, Deadlock
 from darwinn_sim.machine.hazards import Access, Hazard, Kind
 from darwinn_testbench.chip.completion import Completion, check_completion, confirmed
 from darwinn_testbench.chip.execution import run
@@ -65,6 +67,51 @@ def test_a_fault_of_the_check_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     found = check_completion(pipeline, [{}])
     assert not found.cannot_deadlock and "a unit" in found.fault
     assert str(found).endswith(found.fault)
+
+
+_ROOM = selected().host_fifo_bytes.value // sample.INPUT_BYTES
+"""Inputs that wait on the chip before it takes them."""
+
+
+def asked_before(times: int, *, chunks: int = 2) -> bytes:
+    """The host is asked for the input ``times`` times, and only the last chunk takes any of it."""
+    ask = sample.issue(1, sample.INPUT_BYTES, sample.ADDRESS_REGISTERS[sample.INPUT])
+    last = times * sample.INPUT_BYTES // 8 - 31
+    watch = {"watcher_expected": [last, 0]}
+    program = sample.changed("RingInfeed", **watch)
+    place = [name for name, _ in program].index("PopInput")
+    before = [*program[:place], *ask * (times - 1)]
+    pops = [program[place]] * (times - 1)
+    return sample.package([*before, *pops, *program[place:]], split=(chunks - 1) * len(before))
+
+
+@pytest.mark.parametrize(("times", "chunks"), [(1, 2), (_ROOM, 2), (_ROOM + 1, 1)])
+def test_what_the_host_was_asked_for_has_room_before_the_next_chunk(
+    times: int, chunks: int
+) -> None:
+    report = run(asked_before(times, chunks=chunks), hazards=True)
+    assert report.figures["completion"].cannot_deadlock and not report.verdict.failed
+
+
+def test_a_chunk_that_the_host_sends_behind_what_has_no_room_never_comes() -> None:
+    """Only that chunk takes what waits, so both the chip and its host wait for ever."""
+    report = run(asked_before(_ROOM + 1), hazards=True)
+    found = report.figures["completion"]
+    assert report.verdict is Verdict.FAULT and not found.cannot_deadlock and not found.fault
+    assert found.stands_still.startswith("with host link usb3: deadlock: scalar core at chunk")
+    assert "host link in, 2 transfers left: bytes taken from the input FIFO" in report.headline
+
+
+def test_where_the_order_of_the_host_cannot_be_tried_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def simulate(*_: object, **__: object) -> None:
+        raise ChipFault("a unit", "a reason", 0, 0, -1, 0)
+
+    monkeypatch.setattr(timing, "simulate", simulate)
+    report = run(sample.package(), hazards=True)
+    found = report.figures["completion"]
+    assert not (found.cannot_deadlock or report.verdict.failed) and "a reason" in found.fault
 
 
 def test_without_hazards_nothing_is_said_of_it() -> None:

@@ -214,6 +214,28 @@ def test_a_chunk_waits_for_no_parameters_that_come_in_the_next_one(
     assert_proved(result)
 
 
+def test_a_program_that_waits_for_its_next_chunk_for_ever_is_not_given_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The host is asked for the parameters of all chunks in the first one."""
+    monkeypatch.setattr(planning, "rows_to_keep", lambda phases, areas, most: 0)
+    monkeypatch.setattr(schedule, "_CHUNK_BUNDLES", 300)
+    parameters = schedule.Parameters
+    monkeypatch.setattr(
+        schedule,
+        "Parameters",
+        lambda program, phases, cache, ends: parameters(program, phases, cache, []),
+    )
+    network = RandomNetwork(3, (1, 512), signed=True)
+    value = network.values[0]
+    for _ in range(4):
+        value = network.dense(value, [512])
+    result = compiled(network)
+    assert result.report.verdict is Verdict.FAULT and not result.data
+    assert "a defect of this compiler, nothing is written" in result.report.headline
+    assert "waits for ever with host link usb3" in result.report.headline
+
+
 def test_outputs_leave_before_what_does_not_need_them() -> None:
     """The host took them when everything had been computed."""
     network = RandomNetwork(3, (1, 6, 6, 4), signed=True)
