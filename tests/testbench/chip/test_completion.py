@@ -69,7 +69,7 @@ def test_a_fault_of_the_check_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert str(found).endswith(found.fault)
 
 
-_ROOM = selected().host_fifo_bytes.value // sample.INPUT_BYTES
+_ROOM = int(selected().host_fifo_bytes.value) // sample.INPUT_BYTES
 """Inputs that wait on the chip before it takes them."""
 
 
