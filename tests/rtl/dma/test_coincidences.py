@@ -12,7 +12,7 @@ from host_coincidences import small_host
 from nightly import nightly_seed, note
 
 GATE = 12
-NIGHT = 600
+NIGHT = 800
 """Programs of a run."""
 
 
