@@ -341,6 +341,7 @@ def _without_fields(name: str) -> type[Any]:
     return _option_table(type(name, (), {}))
 
 
+BatchToSpaceNDOptions = _without_fields("BatchToSpaceNDOptions")
 DequantizeOptions = _without_fields("DequantizeOptions")
 ExpandDimsOptions = _without_fields("ExpandDimsOptions")
 FloorDivOptions = _without_fields("FloorDivOptions")
@@ -352,6 +353,7 @@ PadOptions = _without_fields("PadOptions")
 PadV2Options = _without_fields("PadV2Options")
 QuantizeOptions = _without_fields("QuantizeOptions")
 SliceOptions = _without_fields("SliceOptions")
+SpaceToBatchNDOptions = _without_fields("SpaceToBatchNDOptions")
 SquaredDifferenceOptions = _without_fields("SquaredDifferenceOptions")
 TileOptions = _without_fields("TileOptions")
 TopKV2Options = _without_fields("TopKV2Options")

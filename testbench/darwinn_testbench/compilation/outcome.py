@@ -18,6 +18,7 @@ from darwinn_testbench.explain.conditions import (
     SECOND_PIECE,
     SUPPORTED,
     UNSPECIFIED,
+    UNSUPPORTED,
     objections,
 )
 from darwinn_testbench.explain.graph import graph_of
@@ -107,7 +108,7 @@ def rows_of(model: tflite.Model, fates: Sequence[Fate], file: str = "") -> tuple
         elif not fate.on_chip:
             against = [each for each in objections(nodes[fate.number]) if each.condition.sure]
             status = against[0].condition.message if against else UNSPECIFIED
-            reason = against[0].text if against and reason != FOLDED else _ours(fate)
+            reason = against[0].text if against and not _is_ours(fate, status) else _ours(fate)
         outputs = nodes[fate.number].outputs
         rows.append(
             CompileRow(
@@ -123,6 +124,11 @@ def rows_of(model: tflite.Model, fates: Sequence[Fate], file: str = "") -> tuple
             )
         )
     return tuple(rows)
+
+
+def _is_ours(fate: Fate, status: str) -> bool:
+    """Whether the reason is this compiler's own: it has what the vendor's has never had."""
+    return fate.reason == FOLDED or (status == UNSUPPORTED and fate.reason != "not supported")
 
 
 def _ours(fate: Fate) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from darwinn_formats import tflite
 from darwinn_formats.files import Content
+from darwinn_formats.flatbuffer import write
 from darwinn_formats.tflite import BuiltinOperator
+from darwinn_formats.tflite import options as o
 from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_reference.tflite.litert import LiteRtReference
 from darwinn_testbench.compilation.compile import CompileOptions, compile_model, compile_models
@@ -57,6 +60,36 @@ def test_both_operators_move_bytes_as_litert_does() -> None:
     found = ChipArithmetic(tflite.load(data)).run([given])
     for value in network.outputs:
         np.testing.assert_array_equal(found[value.index], expected[value.index])
+
+
+def _with_options(data: bytes) -> bytes:
+    """The same model as converters write it that give these operators tables without fields."""
+    read = tflite.load(data)
+    (graph,) = read.subgraphs
+    tables = {_SPACE: o.SpaceToBatchNDOptions(), _BATCH: o.BatchToSpaceNDOptions()}
+    operators = [
+        replace(each, builtin_options=tables.get(read.code(each).operator, each.builtin_options))
+        for each in graph.operators
+    ]
+    return write(replace(read, subgraphs=(replace(graph, operators=tuple(operators)),)))
+
+
+def test_options_without_fields_change_nothing() -> None:
+    network = RandomNetwork(1, (1, 9, 11, 5), signed=True)
+    network.dilated(network.values[0])
+    data = _with_options(network.finish())
+    result = compile_model(Content(data, "dilated.tflite"), CompileOptions(check=False))
+    assert [row.piece for row in result.report.rows] == [0] * 3
+
+
+def test_the_reason_is_not_that_the_operator_is_unknown() -> None:
+    """The vendor's compiler does not know it, ours says what its own condition is."""
+    network = RandomNetwork(4, (1, 8, 8, 4), signed=True)
+    network.leaky(network.layer(network.values[0], 4, 3))
+    batches = moved(network, network.values[0], _SPACE, (4, 4, 4, 4), (2, 2), [[0, 0], [0, 0]])
+    network.show(batches)
+    result = compile_model(Content(network.finish(), "m.tflite"), CompileOptions(check=False))
+    assert "no convolution alone" in result.report.rows[-1].reason
 
 
 def _strided(network: RandomNetwork, batches: Value) -> Value:
