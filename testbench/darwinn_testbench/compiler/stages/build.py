@@ -28,6 +28,7 @@ from darwinn_testbench.compiler.stages.executable import (
 from darwinn_testbench.compiler.stages.folding import folded, is_folded
 from darwinn_testbench.compiler.stages.host import NO_OPERATION
 from darwinn_testbench.compiler.stages.importer import Importer, StaysError
+from darwinn_testbench.compiler.stages.malformed import malformed
 from darwinn_testbench.compiler.stages.operations import AnyOperation, IntegerGraph, Port
 from darwinn_testbench.compiler.stages.phases import Areas, Phase
 from darwinn_testbench.compiler.stages.placement import Placement
@@ -170,7 +171,8 @@ def _cut(asked: Asked, worth: Worth | None) -> _Cut:
     so no two pieces wait for each other.
     """
     source = network(asked.model, asked.name)
-    fates, planned = _largest(source, asked.stays)
+    stays = {**malformed(source), **asked.stays}
+    fates, planned = _largest(source, stays)
     if planned is None:
         return _Cut(fates, ())
     found = {fate.number: fate for fate in fates}
@@ -182,7 +184,7 @@ def _cut(asked: Asked, worth: Worth | None) -> _Cut:
         if not worth.may_be(asked.model, candidates):
             continue
         others = dict.fromkeys(sorted(everything - candidates), _ELSEWHERE)
-        fates, planned = _largest(source, {**others, **asked.stays})
+        fates, planned = _largest(source, {**others, **stays})
         against = ""
         if planned is not None:
             against = worth.against(asked.model, _alone(asked, fates, planned))

@@ -176,12 +176,15 @@ def strided_slice(importer: Operands, operator: Operator) -> AnyOperation:
     drops, free = (
         int(operator.options.get(f"{name}_mask", 0)) for name in ("shrink_axis", "begin")
     )
-    steps = np.asarray(strides).reshape(-1)
+    # Axes that are not named are taken as a whole.
+    rest = len(shape) - np.size(begin)
+    begins = [*np.asarray(begin).reshape(-1).tolist(), *[0] * rest]
+    steps = np.array([*np.asarray(strides).reshape(-1).tolist(), *[1] * rest])
     if (steps < 1).any():
         raise StaysError("a slice backwards")
     firsts = [
-        0 if free >> axis & 1 else min(max(int(first) % size if first < 0 else int(first), 0), size)
-        for axis, (first, size) in enumerate(zip(np.asarray(begin).reshape(-1), shape, strict=True))
+        0 if free >> axis & 1 else min(max(first + size if first < 0 else first, 0), size)
+        for axis, (first, size) in enumerate(zip(begins, shape, strict=True))
     ]
     dropped = [axis for axis in range(len(shape)) if drops >> axis & 1]
     kept = list(importer.network.tensors[operator.outputs[0]].shape)
