@@ -108,14 +108,17 @@ def outputs_of(
     try:
         with np.errstate(all="ignore"):
             found = _WAYS[rule.terms](subject)
+        parts = found if isinstance(found, tuple) else (found,)
+        shapes = (network.tensors[index].shape for index in operator.outputs)
+        return {
+            index: np.ascontiguousarray(each.reshape(shape), np.uint64)
+            for index, each, shape in zip(operator.outputs, parts, shapes, strict=True)
+        }
     except NotComputableError as fault:
         raise NoTerms(str(fault)) from None
-    parts = found if isinstance(found, tuple) else (found,)
-    shapes = (network.tensors[index].shape for index in operator.outputs)
-    return {
-        index: np.ascontiguousarray(each.reshape(shape), np.uint64)
-        for index, each, shape in zip(operator.outputs, parts, shapes, strict=True)
-    }
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as fault:
+        # Attributes and shapes of a hostile model that contradict each other, as for the oracle.
+        raise NoTerms(f"it is malformed: {fault}") from None
 
 
 def begins_alike(

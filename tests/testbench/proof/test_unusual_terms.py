@@ -232,3 +232,11 @@ def test_a_constant_may_leave_each_byte_as_it_is(steps: int) -> None:
     model = Content(network.finish(), "model.tflite")
     report = compile_model(model, CompileOptions(check=True)).report
     assert report.verdict is Verdict.PROVED, report.headline
+
+
+@pytest.mark.parametrize("order", [(0, 2, 2, 3), (0, 2, 9, 3)])
+def test_a_malformed_operator_has_no_terms(order: tuple[int, ...]) -> None:
+    moved = [tensor(0, (1, 3, 2, 2), "i1", 0.02, -128), whole(1, *order)]
+    result = tensor(2, (1, 2, 3, 2), "i1", 0.02, -128)
+    with pytest.raises(NoTerms, match="malformed"):
+        numbers_of(single("TRANSPOSE", [*moved, result], (0, 1), (2,)), drawn((1, 3, 2, 2)))
