@@ -346,8 +346,8 @@ module tensor_unit
   assert_whole_products_stand_still :
   assert property (@(posedge clk) disable iff (!rst_n) works && !interpolates |->
       still == 4'd0
-      || still == 4'd12 && !(wide_activations && wide_parameters)
-      || still == 4'd14 && !wide_activations && !wide_parameters)
+      || (still == 4'd12 && !(wide_activations && wide_parameters))
+      || (still == 4'd14 && !wide_activations && !wide_parameters))
   else $error("mac_disable stills a part of a product's multipliers, or other ones than the upper");
 `endif
 

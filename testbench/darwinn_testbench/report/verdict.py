@@ -164,10 +164,10 @@ def one_line(error: BaseException) -> str:
     """The text of an exception in one readable line; for errors of the operating system without the
     number.
     """
-    text = advice(error) or str(error)
+    text = " ".join((advice(error) or str(error)).split())
     if isinstance(error, OSError) and error.strerror is not None:
+        # Whatever a file's name holds belongs to it: who prints it escapes it.
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-    text = " ".join(text.split())
     left_out = len(text) - _BEGINNING - _ENDING
     if left_out <= 0:
         return text
