@@ -114,6 +114,10 @@ class RandomNetwork:
 
     # --- tensors --------------------------------------------------------------------------------
 
+    @property
+    def _type(self) -> TensorType:
+        return TensorType.INT8 if self.signed else TensorType.UINT8
+
     def _zero_point(self) -> int:
         """At an end of the range, or anywhere."""
         low, high = (-128, 127) if self.signed else (0, 255)
@@ -129,7 +133,7 @@ class RandomNetwork:
         keeps: bool = False,
     ) -> _Value:
         """A tensor of the network's type, if no ``kind`` is given; a variable if it ``keeps``."""
-        kind = kind or (TensorType.INT8 if self.signed else TensorType.UINT8)
+        kind = kind or self._type
         parameters = QuantizationParameters(
             scale=(float(np.float32(scale)),), zero_point=(zero_point,)
         )
@@ -181,7 +185,8 @@ class RandomNetwork:
         outputs = tuple(each.index for each in results)
         self._operators.append(tflite.Operator(code, tuple(inputs), outputs, options))
         self._read.update(inputs)
-        self.values += results
+        # Of another type is only what an LSTM is between: its neighbours read it, and no others.
+        self.values += [each for each in results if self._tensors[each.index].type == self._type]
         self.kinds.append(kind.name)
         return result
 

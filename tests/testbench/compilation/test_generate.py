@@ -18,7 +18,7 @@ from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.compilation import engines
 from darwinn_testbench.compilation.bins import WELL_MIXED, Bin, Held, compared, declared, held_by
 from darwinn_testbench.compilation.generate import GenerateOptions, generate
-from darwinn_testbench.compiler.random_networks import OPERATORS
+from darwinn_testbench.compiler.random_networks import OPERATORS, RandomNetwork
 from darwinn_testbench.compiler.recipes import Recipe, network_of, recipe, reduced
 from darwinn_testbench.compiler.stages import pools
 from darwinn_testbench.compiler.stages.rows import identity
@@ -289,3 +289,12 @@ def test_wrong_options_are_one_clear_error(
 def test_what_does_not_fit_is_no_network() -> None:
     with pytest.raises(InputError, match="do not fit"):
         generate(GenerateOptions(seed=2, size=1, operators=("MEAN",), inputs=((1, 1, 1),), keep=()))
+
+
+def test_nothing_but_its_neighbours_reads_the_bytes_of_an_lstm() -> None:
+    """In a network of uint8, others would take int8 for uint8, with a zero point that is none."""
+    network = RandomNetwork(1, (1, 1, 3, 1), signed=False)
+    network.lstm(network.values[0])
+    read = tflite.load(network.finish())
+    kinds = {read.subgraphs[0].tensors[each.index].type for each in network.values}
+    assert kinds == {tflite.TensorType.UINT8}
