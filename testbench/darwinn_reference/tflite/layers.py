@@ -33,6 +33,7 @@ from darwinn_reference.tflite.output_stage import (
     INT16_MAXIMUM,
     NotComputableError,
 )
+from darwinn_reference.tflite.reductions import axes_of
 from darwinn_reference.tflite.roundings import MEAN, POOL, Quantities
 
 _BYTE_SPAN = 255
@@ -409,12 +410,9 @@ def max_pool_windows(call: Call) -> AnyArray:
 def mean(call: Call) -> AnyArray:
     """MEAN over constant axes: the sum of the centred bytes, see ``factors.averaging_factor``."""
     operand = call.operand(0)
-    shape = operand.value.shape
-    axes = sorted({int(axis) % len(shape) for axis in call.constant(1).reshape(-1)})
-    extents = [shape[axis] for axis in axes]
-    if not axes or not math.prod(extents):
-        raise NotComputableError("a mean of nothing")
-    total = operand.centred().sum(axis=tuple(axes)).reshape(call.output.shape)
+    axes = axes_of(call)
+    extents = [operand.value.shape[axis] for axis in axes]
+    total = operand.centred().sum(axis=axes).reshape(call.output.shape)
     return _averaged(call, total, _mean_factor(call, extents))
 
 

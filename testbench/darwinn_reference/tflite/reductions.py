@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from darwinn_reference.arrays import AnyArray
@@ -17,11 +19,20 @@ _BYTE_SPAN = 255
 
 def axes_of(call: Call) -> tuple[int, ...]:
     """The axes that go, each once, in order; refused if there are none."""
-    rank = call.operand(0).value.ndim
-    axes = tuple(sorted({int(axis) % rank for axis in call.constant(1).reshape(-1)}))
-    if not axes or not call.operand(0).value.size:
+    value = call.operand(0).value
+    axes = from_the_front(call.constant(1).reshape(-1).tolist(), value.ndim)
+    if not axes or not value.size:
         raise NotComputableError("a reduction of nothing")
     return axes
+
+
+def from_the_front(axes: Iterable[int], rank: int) -> tuple[int, ...]:
+    """Axes of a tensor, of which negative ones count from the end; refused if one is not there."""
+    known = set(axes)
+    for axis in known:
+        if not -rank <= axis < rank:
+            raise NotComputableError(f"axis {axis} of a tensor of {rank} axes")
+    return tuple(sorted({axis % rank for axis in known}))
 
 
 def total(call: Call) -> AnyArray:

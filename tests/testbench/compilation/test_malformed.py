@@ -57,6 +57,10 @@ def _pool(size: int) -> o.Pool2DOptions:
         (("MAX_POOL_2D", (1, 4, 3, 8), (), _pool(2)), "(1, 3, 3, 8)"),
         (("AVERAGE_POOL_2D", (1, 3, 3, 9), (), _pool(2)), "(1, 3, 3, 8)"),
         (("LEAKY_RELU", (1, 6, 6, 9), (), o.LeakyReluOptions(0.1)), "(1, 6, 6, 8)"),
+        (("MEAN", (1, 6, 6, 8), ([9],), o.ReducerOptions()), "axis 9 of a tensor of 4 axes"),
+        (("SUM", (1, 8), ([-5, 2],), o.ReducerOptions()), "axis -5 of a tensor of 4 axes"),
+        (("MEAN", (1, 6, 8), ([1, 2],), o.ReducerOptions()), "(1, 1, 1, 8)"),
+        (("REDUCE_MAX", (1, 5, 8), ([1],), o.ReducerOptions()), "(1, 1, 6, 8)"),
         (
             ("RESIZE_BILINEAR", (1, 12, 12, 9), ([12, 12],), o.ResizeBilinearOptions()),
             "(1, 12, 12, 8)",

@@ -14,6 +14,7 @@ from darwinn_reference.tflite.chip_arithmetic import ChipArithmetic
 from darwinn_reference.tflite.graph import ABSENT, Network, NetworkTensor, Operator
 from darwinn_reference.tflite.layers import window_axes
 from darwinn_reference.tflite.output_stage import NotComputableError
+from darwinn_reference.tflite.reductions import from_the_front
 from darwinn_reference.tflite.rules import Terms, rule_of
 
 Shape = tuple[int, ...]
@@ -51,9 +52,9 @@ def _check(network: Network, operator: Operator) -> None:
         return
     result = network.tensors[operator.outputs[0]]
     expected = shape_of(operator, operands)
-    # A dense layer may say how many vectors it makes by any axes.
-    dense = operator.name == "FULLY_CONNECTED" and math.prod(result.shape) == math.prod(expected)
-    if result.shape != expected and not dense:
+    # Dense layers and reductions may say how many numbers they make by any axes.
+    free = shape_of in (_dense, _reduced) and math.prod(result.shape) == math.prod(expected)
+    if result.shape != expected and not free:
         text = f"is {result.shape}, the operator gives {expected}"
         raise NotComputableError(f"tensor {result.index} ({result.name}) {text}")
 
@@ -105,6 +106,12 @@ def _dense(_: Operator, operands: list[NetworkTensor]) -> Shape:
     return operands[0].size // depth, units
 
 
+def _reduced(_: Operator, operands: list[NetworkTensor]) -> Shape:
+    shape = operands[0].shape
+    gone = from_the_front(_numbers(operands[1]), len(shape))
+    return tuple(1 if axis in gone else extent for axis, extent in enumerate(shape))
+
+
 def _resized(_: Operator, operands: list[NetworkTensor]) -> Shape:
     shape = operands[0].shape
     return (shape[0], *_numbers(operands[1]), shape[-1])
@@ -128,10 +135,14 @@ _SHAPES: Mapping[str, Callable[[Operator, list[NetworkTensor]], Shape]] = {
     "LEAKY_RELU": _same,
     "LOGISTIC": _same,
     "MAX_POOL_2D": _pool,
+    "MEAN": _reduced,
+    "REDUCE_MAX": _reduced,
+    "REDUCE_MIN": _reduced,
     "RESIZE_BILINEAR": _resized,
     "RESIZE_NEAREST_NEIGHBOR": _resized,
     "RSQRT": _same,
     "SOFTMAX": _same,
+    "SUM": _reduced,
     "TANH": _same,
     "TRANSPOSE_CONV": _transposed_convolution,
 }
