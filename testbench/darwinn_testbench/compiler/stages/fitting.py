@@ -81,7 +81,7 @@ def _chain_around(asked: Asked, step: int, limit: int) -> list[Chain] | None:
     if asked.fixed(_widest(asked.demand.graph, step))[step] > limit:
         return None
     best: tuple[int, list[Chain]] | None = None
-    present = sum(cost_of(asked.demand, each) for each in asked.chains)
+    present = {each: cost_of(asked.demand, each) for each in asked.chains}
     for chain in _candidates(asked.demand.graph, step):
         first, last = chain.first, chain.last
         others = [each for each in asked.chains if each.last < first or each.first > last]
@@ -90,11 +90,10 @@ def _chain_around(asked: Asked, step: int, limit: int) -> list[Chain] | None:
         before = asked if len(others) == len(asked.chains) else asked.demand.asked(others)
         steps = [step, *range(first, last + 2)]
         for found in _that_fit(before, chain, steps, limit):
-            chosen = [*others, found]
-            cost = sum(cost_of(asked.demand, each) for each in chosen)
+            cost = sum(present[each] for each in others) + cost_of(asked.demand, found)
             if best is None or cost < best[0]:
-                best = cost, chosen
-        if best is not None and best[0] - present < _CHEAP:
+                best = cost, [*others, found]
+        if best is not None and best[0] - sum(present.values()) < _CHEAP:
             break
     return None if best is None else best[1]
 
