@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,18 @@ def test_a_host_is_found_again(name: str, noise: float) -> None:
     assert found.link.scatter.value < 0.08 + 5 * noise
 
 
+def calibrated(chosen: Sequence[int], measured: Sequence[float]) -> HostLink:
+    """The host that some of the models, by their numbers, give."""
+    found = calibrate(
+        [MODELS[k] for k in chosen],
+        [measured[k] for k in chosen],
+        timing.host_link("usb3"),
+        CLOCK,
+        source="a test",
+    )
+    return found.link
+
+
 def test_five_models_predict_the_others_within_their_intervals() -> None:
     true = HOSTS["desktop"]
     within, errors = [], []
@@ -121,17 +134,11 @@ def test_five_models_predict_the_others_within_their_intervals() -> None:
         random = np.random.default_rng(seed)
         measured = [seconds(each, true) * math.exp(random.normal(0, 0.02)) for each in MODELS]
         chosen = sorted(random.permutation(len(MODELS))[:8])
-        found = calibrate(
-            [MODELS[k] for k in chosen],
-            [measured[k] for k in chosen],
-            timing.host_link("usb3"),
-            CLOCK,
-            source="a test",
-        )
+        link = calibrated(chosen, measured)
         for k in set(range(len(MODELS))) - set(chosen):
-            predicted = seconds(MODELS[k], found.link)
+            predicted = seconds(MODELS[k], link)
             errors.append(abs(predicted / measured[k] - 1))
-            spread = _spread(MODELS[k], found.link)
+            spread = _spread(MODELS[k], link)
             within.append(abs(predicted - measured[k]) <= spread)
     assert np.mean(errors) < 0.08
     assert np.mean(within) >= 0.8
@@ -155,13 +162,7 @@ def test_ranges_hold_the_truth_of_hosts_with_noise_and_outliers() -> None:
         ]
         chosen = sorted(random.permutation(len(MODELS))[:8])
         others = [k for k in range(len(MODELS)) if k not in chosen]
-        link = calibrate(
-            [MODELS[k] for k in chosen],
-            [measured[k] for k in chosen],
-            timing.host_link("usb3"),
-            CLOCK,
-            source="a test",
-        ).link
+        link = calibrated(chosen, measured)
         values = values_of(link, CLOCK)
         rows = Runs([MODELS[k] for k in others], CLOCK, link).parts(values)
         for k, row in zip(others, rows, strict=True):
