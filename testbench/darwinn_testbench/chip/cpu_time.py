@@ -45,7 +45,7 @@ Boxes, poses, tables and conditions do not.
 
 
 class Course(Enum):
-    """What stands for the outputs of the chip while the operators on the CPU are measured."""
+    """Values that stand for the outputs of the chip while the operators on the CPU are measured."""
 
     LOWEST = auto()
     """Each value is the lowest of its type: nothing is found."""
@@ -126,8 +126,8 @@ class CpuTimer:
     def time(self, source: Source, file: DarwinnFile) -> CpuTime:
         """Run the operators of a whole model that the CPU has, again and again.
 
-        The program of the chip is not run: a :class:`Course` stands for its outputs. What cannot be
-        run is not measured: that says so, and is no error of the chip's part.
+        The program of the chip is not run: a :class:`Course` stands for its outputs. If LiteRT
+        cannot run an operator, nothing is measured; the result says so, and the chip has no fault.
 
         Raises:
             FormatError, OSError: the file is not valid or cannot be read.

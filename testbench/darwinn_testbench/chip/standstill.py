@@ -1,8 +1,8 @@
 """Find out whether a program stands still because of the order in which its host serves it.
 
 The host sends what it was asked for in that order, and a chunk of instructions behind all that was
-asked for before (docs/order.md, "Deadlocks"). What has no room on the chip holds back all behind
-it. The event model has such a host, and buffers of the sizes in the chip's record.
+asked for before (docs/order.md, "Deadlocks"). A transfer without room on the chip holds back all
+behind it. The event model has such a host, and buffers of the sizes in the chip's record.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def _unmatched(piece: References) -> str:
 
 
 def _computed(piece: References, values: Values, given: TensorMap) -> tuple[Values, str]:
-    """What a further executable sends, by the oracle, from what is known; or why it is not."""
+    """The tensors that a further executable sends, by the oracle; or why it cannot compute one."""
     inputs = [given[port.name] for port in piece.ports]
     own = piece.on_chip - piece.inputs
     known = {index: value for index, value in values.items() if index not in own}

@@ -37,12 +37,11 @@ class References:
 
     ``bound`` is the compiled model, ``ports`` are the inputs of the uncompiled graph. ``maps`` are
     names of its tensors for those of the compiled model, where they differ, as for :func:`verify`;
-    ``ends`` are those of the compiled graph, which operators on the CPU may be at. Of its tensors,
-    ``outputs`` are those that the chip sends, by port name, ``inputs`` what it is given,
-    ``on_chip`` what it computes; ``lacking`` are outputs of the network that are none of the
-    compiled graph; ``groups`` are those of the same bytes; ``parts`` runs parts of it in LiteRT.
-    ``anyway`` compares with another model than the compiled one was compiled from; ``differences``
-    then says what is another.
+    ``ends`` are those of the compiled graph, which operators on the CPU may be at. The chip sends
+    the tensors ``outputs``, by port name, is given ``inputs``, and computes ``on_chip``;
+    ``lacking`` are outputs of the network that are none of the compiled graph; ``groups`` are those
+    of the same bytes; ``parts`` runs parts of it in LiteRT. ``anyway`` compares with another model
+    than the compiled one was compiled from; ``differences`` then says what is another.
 
     Raises:
         FormatError, ModelError: the model is not valid, or of a kind that no reference reads.

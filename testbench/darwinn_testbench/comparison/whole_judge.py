@@ -151,7 +151,7 @@ class WholeJudge:
     def _sent(
         self, references: References, inference: Inference, whole: WholeInference
     ) -> dict[int, AnyArray]:
-        """What the chip has sent in an inference, by tensor of the reference."""
+        """The values that the chip has sent in an inference, by tensor of the reference."""
         assert self._expected is not None
         others = [done for done in whole.on_chip if done is not inference]
         pieces = [(references, inference), *zip(self._expected.further, others, strict=True)]
@@ -201,7 +201,7 @@ class WholeJudge:
 
 
 def _oracle(expectation: Expectation, names: Sequence[str]) -> dict[int, AnyArray]:
-    """What the chip should send, by tensor of the reference."""
+    """The values that the chip should send, by tensor of the reference."""
     indices = expectation.references.outputs
     found = {indices[name]: expectation.find_chip(name)[0] for name in names}
     return {index: value for index, value in found.items() if value is not None}

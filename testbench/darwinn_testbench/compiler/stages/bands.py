@@ -127,7 +127,7 @@ class Stripe:
     needs: Mapping[int, Places]
 
     def places_of(self, image: Image) -> Places:
-        """What each place computes of an image of the chain."""
+        """The interval that each place computes of an image of the chain."""
         made = self.made.get(image.index)
         return self.own if made is None else made.own
 

@@ -53,7 +53,7 @@ def exchanges(storage: Storage) -> list[Callable[[Assembler], None]]:
 
 
 _Transfers = dict[tuple[str, int], _Box]
-"""What a tile (the receiver) gets over a link, or what becomes zero points there."""
+"""The box that a tile (the receiver) gets over a link, or that becomes zero points there."""
 
 
 def _vertical(storage: Storage) -> Iterator[_Transfers]:

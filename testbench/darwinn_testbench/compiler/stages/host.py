@@ -69,8 +69,8 @@ def band_phases(
 ) -> list[Phase]:
     """Bring a band of an input to the tiles: of each row of tiles what it needs of it.
 
-    Each of them asks for its rows, which may overlap those of its neighbours. What it has of the
-    band ``before`` moves up.
+    Each of them asks for its rows, which may overlap those of its neighbours. Each moves
+    the rows that it has of the band ``before`` up.
     """
     storage = placement.parts[port.image.index]
     flat = placement.flats[port.image.index]
