@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from faults import MUTATIONS
 from harness_runs import require_toolchain
-from mutations import how_caught, row, run_with
-from weaving import CONTROL, Edit, FaultMisplaced, weave
+from mutations import NUMBERS, changes_of, how_caught, row, run_with
+from weaving import CONTROL, STATEMENT, Edit, FaultMisplaced, weave, write_copy
 
 
 def test_every_fault_has_its_test() -> None:
@@ -38,28 +38,62 @@ def test_every_fault_has_its_place() -> None:
 
     sources = {path.name: path.read_text() for path in source_files()}
     assert not [name for name, text in sources.items() if "mutat" in text]
-    woven = weave(sources, {mutation.name: mutation.edits for mutation in MUTATIONS})
+    woven = weave(sources, changes_of(sources))
     for mutation in MUTATIONS:
         for edit in mutation.edits:
-            chosen = f"mutation_pkg::mutated[mutation_pkg::{mutation.name}] ? ({edit.replacement})"
+            chosen = f"mutation_pkg::chosen == {NUMBERS[mutation.name]} ? ({edit.replacement})"
             assert chosen in woven[edit.file]
 
 
 def test_a_fault_keeps_what_it_replaces() -> None:
-    woven = weave(
-        {"a.sv": "assign x = a &&\n    b;\n"},
-        {
-            "One": [Edit("a.sv", "x = a && «b»", "1'b0")],
-            "Two": [Edit("a.sv", "&& «b»;", "!b")],
-            "Three": [Edit("a.sv", "x = «a» &&", "1'b1")],
-        },
+    woven = woven_with(
+        Edit("a.sv", "x = a && «b»", "1'b0"),
+        Edit("a.sv", "&& «b»;", "!b"),
+        Edit("a.sv", "x = «a» &&", "1'b1"),
     )
-    one, two, three = (
-        f"mutation_pkg::mutated[mutation_pkg::{name}] ? " for name in ("One", "Two", "Three")
+    assert "assign x = (3? (1'b1) : (a)) &&\n    (1? (1'b0) : 2? (!b) : (b));" in woven
+
+
+def test_a_fault_may_lie_within_another() -> None:
+    woven = woven_with(
+        Edit("a.sv", "&& «b»", "1'b0"),
+        Edit("a.sv", "x = «a && b»", "1'b1"),
     )
-    assert woven["a.sv"].endswith(
-        f"assign x = ({three}(1'b1) : (a)) &&\n    ({one}(1'b0) : {two}(!b) : (b));\n"
-    )
+    assert "assign x = (2? (1'b1) : (a &&\n    (1? (1'b0) : (b))));" in woven
+
+
+def test_a_statement_may_be_left_out() -> None:
+    woven = woven_with(Edit("a.sv", "if (c) «y = b;»", STATEMENT), Edit("a.sv", "y = «b»", "c"))
+    assert "if (c) begin if (1!) y = (2? (c) : (b)); end" in woven
+
+
+def woven_with(*edits: Edit) -> str:
+    """A source with faults; in it `1?` asks whether the first is chosen, `1!` whether it is not."""
+    source = {"a.sv": "assign x = a &&\n    b;\nalways_comb if (c) y = b;\n"}
+    places = {number: [edit.change(source)] for number, edit in enumerate(edits, 1)}
+    text = weave(source, places)["a.sv"]
+    return re.sub(r"mutation_pkg::chosen ([!=])= (\d+)(?: (?=\?))?", _asked, text)
+
+
+def _asked(found: re.Match[str]) -> str:
+    return found[2] + found[1].replace("=", "")
+
+
+def test_a_copy_has_only_what_belongs_to_it_and_keeps_what_is_the_same(tmp_path: Path) -> None:
+    folder, target = tmp_path / "rtl", tmp_path / "copy"
+    (folder / "part").mkdir(parents=True)
+    sources = {"a.sv": "assign x = a;\n", "b.sv": "assign y = b;\n"}
+    for name, text in sources.items():
+        (folder / "part" / name).write_text(text)
+    change = Edit("a.sv", "«a»;", "b").change(sources)
+    write_copy(folder, target, sources, {1: [change]})
+    (target / "stale.sv").write_text("")
+    before = {path: path.stat().st_mtime_ns for path in target.rglob("*.sv")}
+    write_copy(folder, target, sources, {1: [change._replace(replacement="!a")]})
+    after = {path: path.stat().st_mtime_ns for path in target.rglob("*.sv")}
+    changed = {path.name for path, time in before.items() if after.get(path) != time}
+    assert changed == {"a.sv", "stale.sv"}
+    assert (target / "pkg" / "mutation_pkg.sv") in after
 
 
 @pytest.mark.parametrize(
@@ -68,13 +102,13 @@ def test_a_fault_keeps_what_it_replaces() -> None:
         (Edit("a.sv", "x = «c»", "1'b0"), "a.sv has 0 times: x = «c»"),
         (Edit("a.sv", "«a»", "1'b0"), "a.sv has 2 times: «a»"),
         (Edit("b.sv", "«a»", "1'b0"), "b.sv has 0 times: «a»"),
-        (Edit("a.sv", "x = «a && b»", "1'b0"), "two faults change"),
+        (Edit("a.sv", "«x = a» && b", "1'b0"), "two faults change"),
     ],
 )
 def test_a_fault_without_its_place_is_an_error(edit: Edit, message: str) -> None:
-    faults = {"One": [edit], "Two": [Edit("a.sv", "&& «b»", "!b")]}
+    source, other = {"a.sv": "assign x = a && b;"}, Edit("a.sv", "«a && b»", "!b")
     with pytest.raises(FaultMisplaced, match=re.escape(message)):
-        weave({"a.sv": "assign x = a && b;"}, faults)
+        weave(source, {1: [edit.change(source)], 2: [other.change(source)]})
 
 
 @pytest.mark.nightly

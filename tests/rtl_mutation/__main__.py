@@ -36,6 +36,7 @@ from random import SystemRandom
 
 from darwinn_rtl.build_folders import build_root, locked
 from darwinn_rtl.source_files import source_files, source_folder
+from weaving import sources_in, write_copy
 
 from tests.formal.yosys import WRAPPERS
 from tests.mutation.mutants import Mutant, drawn
@@ -56,11 +57,10 @@ from tests.mutation.results import (
 from tests.rtl_mutation.asked import asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
 from tests.rtl_mutation.moments import CHECK, Moments
-from tests.rtl_mutation.mutants import Finder, mutants_of
+from tests.rtl_mutation.mutants import Finder, changes_of, mutants_of
 from tests.rtl_mutation.proving import PROVED_BY, broken_by, proof_named
 from tests.rtl_mutation.record import Catch, Record
 from tests.rtl_mutation.runner import ToolError, prepare, run
-from tests.rtl_mutation.schemata import write_copy
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
@@ -100,6 +100,11 @@ class Project:
         }
         kinds = Moments if second else Finder
         return cls(sources, mutants_of(Elaborated.harness(source_folder()), sources, ROOT, kinds))
+
+    def texts(self) -> dict[str, str]:
+        """The texts of all files of the RTL, by file name."""
+        own = {Path(name).name: text.decode() for name, text in self.sources.items()}
+        return sources_in(source_folder()) | own
 
     def key(self, mutant: Mutant) -> str:
         """What a mutant is in the file of results: it, and the source that it is made of."""
@@ -243,7 +248,7 @@ class Campaign:
         asked = {number: asked_about(each.file) for number, each in numbered.items()}
         with locked(build_root() / "campaign"):
             folder = build_root() / "campaign" / source_folder().name
-            write_copy(source_folder(), folder, self._project.sources, numbered)
+            write_copy(source_folder(), folder, self._project.texts(), changes_of(numbered))
             done, passed = before, {}
             near = {
                 number: quickest_first(each.near, self._record.tests_of(numbered[number].file))

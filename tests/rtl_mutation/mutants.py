@@ -5,7 +5,7 @@ functions. What is constant for the elaboration (parameters, dimensions, generat
 of loops, items of cases) stays, as do assertions and what only they read.
 
 An expression is replaced by one of the same type, so that a simulation can choose between the two:
-see :mod:`tests.rtl_mutation.schemata`.
+see :mod:`weaving`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from pyslang import ast, syntax
+from weaving import STATEMENT, Change
 
 from tests.mutation.mutants import Mutant
 from tests.rtl_mutation.elaborated import Elaborated
-
-STATEMENT = ";"
-"""What takes the place of a statement that is left out."""
 
 _OPERATORS: Mapping[str, tuple[str, ...]] = {
     "+": ("-",),
@@ -90,6 +88,14 @@ def mutants_of(
         found.append(replace(mutant, number=seen[key]))
         seen[key] += 1
     return found
+
+
+def changes_of(mutants: Mapping[int, Mutant]) -> dict[int, list[Change]]:
+    """What each mutant changes, by its number."""
+    return {
+        number: [Change(Path(each.file).name, each.start, each.end, each.replacement)]
+        for number, each in mutants.items()
+    }
 
 
 class Finder:

@@ -11,13 +11,13 @@ from pathlib import Path, PurePath
 
 from darwinn_rtl.source_files import source_files
 from darwinn_rtl.yosys import DesignRefused
+from weaving import STATEMENT
 
 from tests.formal.clock_enable import ask_registers
 from tests.formal.proofs import INDUCTION, PROOFS, Proof
 from tests.formal.yosys import WRAPPERS, Answer, Question, ask, sources
 from tests.mutation.mutants import Mutant
 from tests.rtl_mutation.elaborated import Elaborated
-from tests.rtl_mutation.mutants import STATEMENT
 
 PROVED_BY = "tests/formal/test_formal.py::test_proof_holds["
 """So begin the tests that are proofs; then comes the proof's name."""

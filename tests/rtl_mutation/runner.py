@@ -23,8 +23,7 @@ import pytest
 from darwinn_rtl import player
 from darwinn_rtl.build import ARGUMENT_VARIABLE
 from darwinn_rtl.source_files import SOURCES_VARIABLE
-
-from tests.rtl_mutation.schemata import ARGUMENT
+from weaving import ARGUMENT
 
 STANDSTILL = 1 << 15
 """Cycles of the whole chip without any progress after which a test is over: less than ever, as many

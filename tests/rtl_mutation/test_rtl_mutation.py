@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from darwinn_rtl.source_files import source
 from harness_runs import require_toolchain
+from weaving import STATEMENT, weave, write_copy
 
 from tests.formal.yosys import WRAPPERS
 from tests.mutation.mutants import Mutant, drawn
@@ -16,11 +17,10 @@ from tests.mutation.results import CAUGHT, SURVIVED, Judged, equivalents
 from tests.rtl_mutation.asked import FAR, NEAR, Asked, asked_about
 from tests.rtl_mutation.elaborated import CannotElaborate, Elaborated
 from tests.rtl_mutation.moments import CHECK, KINDS, Moments
-from tests.rtl_mutation.mutants import STATEMENT, mutants_of
+from tests.rtl_mutation.mutants import changes_of, mutants_of
 from tests.rtl_mutation.proving import CLOCK_ENABLE, PROVED_BY, broken_by, proofs_about
 from tests.rtl_mutation.record import Catch, Record
 from tests.rtl_mutation.runner import Ran, ToolError
-from tests.rtl_mutation.schemata import woven, write_copy
 
 ROOT = Path(__file__).parents[2]
 
@@ -129,11 +129,11 @@ def test_what_the_second_generator_changes(
     assert kinds == ({"checker weakened"} if checks else set(KINDS) - {"checker weakened"})
     found = [each for each in mutants if before in each.before and after in each.after]
     assert [each.kind for each in found] == ["checker weakened" if checks else kind]
-    copy = tmp_path / "copy.sv"
-    copy.write_bytes(woven(SECOND.encode(), dict(enumerate(mutants, 1))))
-    package = tmp_path / "mutant_pkg.sv"
-    package.write_text("package mutant_pkg;\n  int chosen = 0;\nendpackage\n")
-    assert Elaborated([package, copy], ["m"]).errors() == []
+    texts = weave({name: SECOND}, changes_of(dict(enumerate(mutants, 1))))
+    copies = [tmp_path / f"copy_of_{each}" for each in texts]
+    for copy, text in zip(copies, texts.values(), strict=True):
+        copy.write_text(text)
+    assert Elaborated(copies, ["m"]).errors() == []
 
 
 def test_a_sum_that_stands_nowhere_is_not_changed(tmp_path: Path) -> None:
@@ -195,19 +195,17 @@ def test_what_is_for_the_elaboration_or_an_assertion_stays(tmp_path: Path) -> No
 
 
 def test_a_copy_with_all_mutants_elaborates_and_has_each_behind_its_number(tmp_path: Path) -> None:
-    mutants = {
-        number: replace(each, file="rtl/m.sv") for number, each in enumerate(found(tmp_path), 1)
-    }
-    text = woven(SOURCE.encode(), mutants).decode()
-    assert all(f"chosen == {n} " in text or f"chosen != {n}" in text for n in mutants)
+    changes = changes_of(dict(enumerate(found(tmp_path), 1)))
+    text = weave({"m.sv": SOURCE}, changes)["m.sv"]
+    assert all(f"chosen == {n} " in text or f"chosen != {n}" in text for n in changes)
     folder, target = tmp_path / "rtl", tmp_path / "copy"
     folder.mkdir()
     (folder / "m.sv").write_text(SOURCE)
     target.mkdir()
     (target / "stale.sv").write_text("")
-    write_copy(folder, target, {"rtl/m.sv": SOURCE.encode()}, mutants)
+    write_copy(folder, target, {"m.sv": SOURCE}, changes)
     assert not (target / "stale.sv").exists()
-    copied = [target / "pkg" / "mutant_pkg.sv", target / "m.sv"]
+    copied = [target / "pkg" / "mutation_pkg.sv", target / "m.sv"]
     assert Elaborated(copied, ["m"]).errors() == []
 
 
@@ -228,7 +226,9 @@ def test_every_source_has_mutants_that_elaborate_and_tests(tmp_path: Path, secon
     assert equivalents(arguments, project.mutants) is not None
     for name in {each.file for each in chosen}:
         assert asked_about(name).near, name
-    write_copy(ROOT / "rtl", tmp_path / "rtl", project.sources, dict(enumerate(chosen, 1)))
+    write_copy(
+        ROOT / "rtl", tmp_path / "rtl", project.texts(), changes_of(dict(enumerate(chosen, 1)))
+    )
     assert Elaborated.harness(tmp_path / "rtl").errors() == []
 
 

@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,9 +20,12 @@ from darwinn_rtl.build import ARGUMENT_VARIABLE
 from darwinn_rtl.build_folders import build_root, locked
 from darwinn_rtl.source_files import SOURCES_VARIABLE, source_folder
 from faults import MUTATIONS, Mutation
-from weaving import write_copy
+from weaving import ARGUMENT, CONTROL, Change, sources_in, write_copy
 
 ROOT = Path(__file__).parents[2]
+
+NUMBERS = {mutation.name: number for number, mutation in enumerate(MUTATIONS, CONTROL + 1)}
+"""By which a simulation chooses a fault."""
 
 _REASON = re.compile(
     r"(?:WorkloadMismatch|Mismatch|WaitTimeout|RtlTimeout|AssertionError|%Error): .*"
@@ -30,24 +33,30 @@ _REASON = re.compile(
 )
 
 
+def changes_of(sources: Mapping[str, str]) -> dict[int, list[Change]]:
+    """What each fault changes in ``sources``, by its number. Raises ``FaultMisplaced``."""
+    return {NUMBERS[each.name]: [edit.change(sources) for edit in each.edits] for each in MUTATIONS}
+
+
 @cache
 def mutated_sources() -> Path:
     """The folder of the copy that holds all faults."""
     folder = build_root() / "mutated"
+    sources = sources_in(source_folder())
     with locked(build_root() / "mutated-lock"):
-        write_copy(source_folder(), folder, {each.name: each.edits for each in MUTATIONS})
+        write_copy(source_folder(), folder, sources, changes_of(sources))
     return folder
 
 
-def run_with(name: str, test: str) -> tuple[bool, str]:
-    """Run ``test`` on the RTL with fault ``name``; whether it passes, and the end of its output."""
+def run_with(number: int, test: str) -> tuple[bool, str]:
+    """Run ``test`` on the RTL with a fault; whether it passes, and the end of its output."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", test],
         cwd=ROOT,
         env={
             **os.environ,
             SOURCES_VARIABLE: str(mutated_sources()),
-            ARGUMENT_VARIABLE: f"+mutation={name}",
+            ARGUMENT_VARIABLE: ARGUMENT.format(number),
         },
         capture_output=True,
         text=True,
@@ -60,7 +69,7 @@ def run_with(name: str, test: str) -> tuple[bool, str]:
 
 def how_caught(mutation: Mutation) -> str:
     """What the catching test says; raises ``AssertionError`` if it does not catch the fault."""
-    passes, output = run_with(mutation.name, mutation.test)
+    passes, output = run_with(NUMBERS[mutation.name], mutation.test)
     assert not passes, f"{mutation.name} ({mutation.fault}) is not caught by {mutation.test}"
     assert not re.search(r"BuildFailed: \w+ cannot be built|harness cannot be built", output), (
         output
@@ -81,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="faults to try; all without")
     options = parser.parse_args(arguments)
+    if unknown := [name for name in options.names if name not in NUMBERS]:
+        parser.error(f"there is no fault {', '.join(unknown)}")
     chosen = [m for m in MUTATIONS if not options.names or m.name in options.names]
     missed = 0
     for mutation in chosen:

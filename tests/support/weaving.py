@@ -1,8 +1,8 @@
-"""Weaves deliberate faults into a copy of the RTL: one build holds them all, and one is chosen when
-a simulation starts (``+mutation=NAME``). The sources themselves know nothing of them.
+"""Weaves changes into a copy of the RTL: one build holds them all, and a simulation chooses one by
+its number (``+mutation=NUMBER``). The sources themselves know nothing of them.
 
-A fault replaces expressions by others. What it replaces stays in the copy, behind a condition, so
-that without a chosen fault the copy does what the sources do.
+What a change replaces stays in the copy, behind a condition, so that without a choice the copy does
+what the sources do. Changes may lie within each other.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = "mutation_pkg"
-CONTROL = "None"
+CONTROL = 0
 """The choice that changes nothing."""
+ARGUMENT = "+mutation={}"
+"""The argument of a simulation that chooses a change by its number, which is not ``CONTROL``."""
+STATEMENT = ";"
+"""What takes the place of a statement that is left out."""
 
 _WAIVER = "/* verilator lint_off IMPURE */ "
 """Functions that are not copied to their places may read the choice, which never changes."""
@@ -26,6 +31,16 @@ _MARKED = re.compile("(.*)«(.*)»(.*)", re.DOTALL)
 class FaultMisplaced(Exception):
     """The text that a fault changes does not stand in its source, or more than once, or two faults
     change parts of each other's text."""
+
+
+class Change(NamedTuple):
+    """``replacement`` for the text from ``start`` to ``end`` of the source with the name ``file``:
+    an expression, or ``STATEMENT`` for a statement."""
+
+    file: str
+    start: int
+    end: int
+    replacement: str
 
 
 @dataclass(frozen=True)
@@ -50,77 +65,87 @@ class Edit:
             raise FaultMisplaced(f"{self.file} has {len(found)} times: {self.text}")
         return found[0].span(2)
 
+    def change(self, sources: Mapping[str, str]) -> Change:
+        """The change of ``sources``, by file name. Raises ``FaultMisplaced``."""
+        return Change(self.file, *self.span(sources.get(self.file, "")), self.replacement)
+
 
 def _spaced(text: str) -> str:
     return r"\s+".join(map(re.escape, re.split(r"\s+", text)))
 
 
-def weave(sources: Mapping[str, str], faults: Mapping[str, Sequence[Edit]]) -> dict[str, str]:
-    """The texts of ``sources``, by file name, with ``faults``, by name, in them; only those that
-    change. Raises ``FaultMisplaced``."""
-    placed: dict[str, dict[tuple[int, int], list[tuple[str, str]]]] = defaultdict(dict)
-    for name, edits in faults.items():
-        for edit in edits:
-            span = edit.span(sources.get(edit.file, ""))
-            placed[edit.file].setdefault(span, []).append((name, edit.replacement))
-    return {file: _woven(file, sources[file], spans) for file, spans in placed.items()}
+def sources_in(folder: Path) -> dict[str, str]:
+    """The texts of all files in ``folder``, by file name."""
+    return {path.name: path.read_text() for path in folder.rglob("*.*")}
+
+
+def weave(sources: Mapping[str, str], changes: Mapping[int, Iterable[Change]]) -> dict[str, str]:
+    """The texts of ``sources``, by file name, with ``changes``, by number, in them; only those that
+    change, and the package that reads the choice. Raises ``FaultMisplaced``."""
+    placed: dict[str, dict[tuple[int, int], list[tuple[int, str]]]] = defaultdict(dict)
+    for number, some in changes.items():
+        for file, start, end, replacement in some:
+            placed[file].setdefault((start, end), []).append((number, replacement))
+    highest = max(changes, default=CONTROL)
+    woven = {file: _woven(file, sources[file], spans) for file, spans in placed.items()}
+    return {f"{PACKAGE}.sv": _package(highest)} | woven
 
 
 def _woven(
-    file: str, source: str, spans: Mapping[tuple[int, int], Iterable[tuple[str, str]]]
+    file: str, source: str, spans: Mapping[tuple[int, int], Sequence[tuple[int, str]]]
 ) -> str:
-    parts, end = [], 0
-    for (begin, behind), changes in sorted(spans.items()):
-        if begin < end:
-            raise FaultMisplaced(f"{file}: two faults change {source[begin:behind]}")
-        arms = "".join(
-            f"{PACKAGE}::mutated[{PACKAGE}::{name}] ? ({replacement}) : "
-            for name, replacement in changes
-        )
-        parts += [source[end:begin], f"({arms}({source[begin:behind]}))"]
-        end = behind
-    return "".join([_WAIVER, *parts, source[end:]])
+    # Those around others come before them.
+    left = sorted(spans, key=lambda span: (span[0], -span[1]))
+
+    def text(start: int, end: int) -> str:
+        """The part of the source, with all that stands in it and is left."""
+        parts, place = [], start
+        while left and left[0][0] < end:
+            begin, behind = span = left.pop(0)
+            if behind > end:
+                raise FaultMisplaced(f"{file}: two faults change {source[begin:end]}")
+            parts += [source[place:begin], _choice(spans[span], text(begin, behind))]
+            place = behind
+        return "".join([*parts, source[place:end]])
+
+    return _WAIVER + text(0, len(source))
 
 
-def package(names: Iterable[str]) -> str:
-    """The package that says which fault is chosen."""
-    members = "".join(f"    {name},\n" for name in (CONTROL, *names))
+def _choice(replacements: Sequence[tuple[int, str]], original: str) -> str:
+    lost = [number for number, text in replacements if text == STATEMENT]
+    if lost:
+        others = " && ".join(f"{PACKAGE}::chosen != {number}" for number in lost)
+        return f"begin if ({others}) {original} end"
+    arms = "".join(f"{PACKAGE}::chosen == {number} ? ({text}) : " for number, text in replacements)
+    return f"({arms}({original}))"
+
+
+def _package(highest: int) -> str:
     return f"""\
 package {PACKAGE};
-  typedef enum int {{
-{members}    Mutations
-  }} mutation_e;
-
-  function automatic mutation_e selected();
-    string wanted;
-    mutation_e candidate;
-    if ($value$plusargs("mutation=%s", wanted) == 0) return {CONTROL};
-    candidate = candidate.first();
-    for (int i = 0; i < candidate.num(); i++) begin
-      if (candidate.name() == wanted) return candidate;
-      candidate = candidate.next();
-    end
-    $fatal(1, "there is no mutation %s", wanted);
-    return {CONTROL};
+  function automatic int selected();
+    int number;
+    if ($value$plusargs("{ARGUMENT[1:].format("%d")}", number) == 0) return {CONTROL};
+    if (number > {highest}) $fatal(1, "there is no mutation %0d", number);
+    return number;
   endfunction
 
-  // Bit n: the fault n is to be made.
-  logic [Mutations-1:0] mutated = Mutations'(1) << selected();
+  int chosen = selected();
 endpackage : {PACKAGE}
 """
 
 
-def write_copy(folder: Path, target: Path, faults: Mapping[str, Sequence[Edit]]) -> None:
-    """Write into ``target`` a copy of the RTL in ``folder`` with ``faults`` in it.
+def write_copy(
+    folder: Path, target: Path, sources: Mapping[str, str], changes: Mapping[int, Iterable[Change]]
+) -> None:
+    """Write into ``target`` a copy of the RTL in ``folder``, whose texts are ``sources``, with
+    ``changes`` in it.
 
     Files that are there already, with the same text, are left alone. Raises ``FaultMisplaced``.
     """
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    texts = {path.name: path.read_text() for path in paths}
-    texts |= weave(texts, faults)
-    places = {path.name: target / path.relative_to(folder) for path in paths}
-    name = f"{PACKAGE}.sv"
-    texts[name], places[name] = package(faults), target / "pkg" / name
+    texts = {**sources, **weave(sources, changes)}
+    places = {path.name: target / path.relative_to(folder) for path in folder.rglob("*.*")}
+    places[f"{PACKAGE}.sv"] = target / "pkg" / f"{PACKAGE}.sv"
     for name, place in places.items():
         place.parent.mkdir(parents=True, exist_ok=True)
         if not place.exists() or place.read_text() != texts[name]:
