@@ -13,18 +13,22 @@ from typing import Any
 import cocotb
 from cocotb.clock import Clock
 from cocotb.handle import Immediate
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import RisingEdge, Timer
 from cocotb.utils import get_sim_steps
 
 PERIOD_NS = 2
 """Clock period; only cycles count."""
+
+CYCLES_VARIABLE = "DARWINN_RTL_CYCLES"
+"""Environment variable: a test that takes more cycles than these fails."""
+_MOST_CYCLES = 1 << 23
 
 LAST_EVENTS = 40
 """How many of the latest events a time-out shows."""
 
 
 class WaitTimeout(AssertionError):
-    """A bounded wait expired."""
+    """A bounded wait expired, or a test took too many cycles."""
 
 
 class Bench:
@@ -51,7 +55,7 @@ class Bench:
         dut.rst_n.value = Immediate(0)
 
     def start(self, *, counting: bool = True) -> None:
-        """Start the clock, and log the seed.
+        """Start the clock, and log the seed; a test that takes too many cycles fails.
 
         Without ``counting`` Python does not wake in every cycle, and ``cycle`` stays 0.
         """
@@ -66,6 +70,12 @@ class Bench:
             Clock(self.clk, PERIOD_NS, "ns").start(start_high=False)
         if counting:
             cocotb.start_soon(self._count())
+        cocotb.start_soon(self._end_after(int(os.environ.get(CYCLES_VARIABLE, _MOST_CYCLES))))
+
+    async def _end_after(self, cycles: int) -> None:
+        """Fail a test that awaits what never comes, without a bound of its own."""
+        await Timer(cycles * PERIOD_NS, "ns")
+        raise self._timeout(f"the test did not end within the {cycles} cycles of {CYCLES_VARIABLE}")
 
     async def _count(self) -> None:
         edge = RisingEdge(self.clk)
@@ -102,10 +112,11 @@ class Bench:
             if condition():
                 return
             await edge
+        raise self._timeout(f"waited {limit} cycles for {what}")
+
+    def _timeout(self, why: str) -> WaitTimeout:
         latest = "\n  ".join(self.events)
-        raise WaitTimeout(
-            f"waited {limit} cycles for {what} (seed {self.seed}); last events:\n  {latest}"
-        )
+        return WaitTimeout(f"{why} (seed {self.seed}); last events:\n  {latest}")
 
 
 def quiet(*loggers: logging.Logger) -> None:

@@ -24,7 +24,7 @@ from typing import IO
 
 from darwinn_sim.isa import systemverilog
 
-from darwinn_rtl import parameters, toolchain
+from darwinn_rtl import bounded, parameters, toolchain
 from darwinn_rtl.build_folders import build_root, hold, locked, prune_builds
 from darwinn_rtl.line_coverage import COVERAGE_VARIABLE, keep_counts
 from darwinn_rtl.registers_rdl import systemrdl
@@ -421,11 +421,16 @@ def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
         *("-CFLAGS", f"-I{Path(output.name).parent}"),  # the generated header
         *arguments,
     ]
-    if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
-        output.flush()
-        raise BuildFailed(
-            f"{design.top} cannot be built ({output.name}):\n{_end(Path(output.name))}"
-        )
+    why = ""
+    try:
+        if not bounded.run(command, stdout=output, stderr=subprocess.STDOUT).returncode:
+            return
+    except bounded.Unended as reason:
+        why = f": {reason}"
+    output.flush()
+    raise BuildFailed(
+        f"{design.top} cannot be built{why} ({output.name}):\n{_end(Path(output.name))}"
+    )
 
 
 def simulate(
@@ -441,9 +446,12 @@ def simulate(
 
     Several tests run in one simulation, one after the other; it takes longer to start than most of
     them do. ``seed`` decides everything that is random, the initial contents of registers included.
-    ``work`` is where the simulation runs. Raises ``SimulationFailed`` with the end of the log.
+    ``work`` is where the simulation runs. Raises ``SimulationFailed`` with the end of the log; a
+    simulation that does not end fails as well (``bounded``).
     """
-    from cocotb_tools.runner import get_results, get_runner
+    from cocotb_tools.runner import get_results
+
+    from darwinn_rtl.simulator import Simulator
 
     folder = build(design)
     design = as_asked(design)
@@ -453,8 +461,9 @@ def simulate(
     name = tests[0] if len(tests) == 1 else module
     log, results = work / f"{name}.log", work / f"{name}.xml"
     results.unlink(missing_ok=True)
+    how = "failed"
     try:
-        get_runner("verilator").test(
+        Simulator().test(
             test_module=module,
             hdl_toplevel=design.top,
             hdl_toplevel_lang="verilog",
@@ -475,12 +484,14 @@ def simulate(
         passed = get_results(results) == (len(tests), 0)
     except (SystemExit, RuntimeError):
         passed = False
+    except bounded.Unended as reason:
+        passed, how = False, f"was ended ({reason}; {bounded.SECONDS_VARIABLE} sets the seconds)"
     if design.waves:
         keep_waves(work, design.top, name)
     if design.coverage:
         keep_counts(work / "coverage.dat", f"{design.top}-{name}")
     if not passed:
-        raise SimulationFailed(f"{module}.{name} failed (seed {seed}); log {log}:\n{_end(log)}")
+        raise SimulationFailed(f"{module}.{name} {how} (seed {seed}); log {log}:\n{_end(log)}")
     return results
 
 

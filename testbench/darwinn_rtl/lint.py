@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from subprocess import PIPE
 from typing import NamedTuple
 
-from darwinn_rtl import toolchain
+from darwinn_rtl import bounded, toolchain
 from darwinn_rtl.build import Design, bindings, design_sources, search_arguments
 from darwinn_rtl.build_folders import build_root, locked
 from darwinn_rtl.source_files import source_files, source_folder
@@ -86,8 +86,8 @@ def verilator(design: Design) -> str:
         *(f"+define+{name}" for name in design.defines),
         *map(str, sources),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+    done = bounded.run(command, stdout=PIPE, stderr=PIPE, text=True)
+    return str(done.stdout + done.stderr)
 
 
 def slang(design: Design, tops: Sequence[str]) -> Iterator[Finding]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sysconfig
 from pathlib import Path
+from subprocess import PIPE
+
+from darwinn_rtl import bounded
 
 MODULES = (
     "cocotb",
@@ -60,7 +62,7 @@ def _has_header(name: str) -> bool:
         return False
     test = f"#include <{name}>\n"
     command = ["g++", "-E", "-x", "c++", "-"]
-    done = subprocess.run(command, input=test, capture_output=True, text=True, check=False)
+    done = bounded.run(command, given=test, stdout=PIPE, stderr=PIPE, text=True)
     return done.returncode == 0
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from darwinn_rtl import bounded
+
 _PROGRAM = """
 import sys, time
 from pyosys import libyosys
@@ -59,16 +61,19 @@ def read_command(
     )
 
 
-def run_script(script: Path) -> tuple[str, float]:
+def run_script(script: Path, *, seconds: int | None = None) -> tuple[str, float]:
     """What yosys says while it does what ``script`` says, and the seconds of processor time that it
-    takes. Raises :class:`DesignRefused`."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    takes, ``seconds`` at most. Raises :class:`DesignRefused`."""
+    try:
+        done = bounded.run(
+            [sys.executable, "-c", _PROGRAM, script],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            seconds=seconds,
+        )
+    except bounded.Unended as reason:
+        raise DesignRefused(f"yosys: {reason}") from None
     log, said, seconds = done.stdout.rpartition("\nSECONDS ")
     if done.returncode or not said:
         raise DesignRefused(first_errors(done.stdout))

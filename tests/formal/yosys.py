@@ -186,7 +186,7 @@ def ask(
     for name, (path, _) in maps.items():
         asked = asked.replace(name, str(path))
     script.write_text("\n".join([read, _READY.format(top=top, slow=slow), asked]))
-    log, seconds = run_script(script)
+    log, seconds = run_script(script, seconds=SECONDS * (1 + len(questions)))
     _, *sections = re.split(r"^ASKED .*$", log, flags=re.MULTILINE)
     return [_reply(section) for section in sections], seconds
 

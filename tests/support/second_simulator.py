@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
+from darwinn_rtl import bounded
 from darwinn_rtl.build import Design, design_sources
 from darwinn_rtl.export import plain_verilog
 from darwinn_rtl.source_files import source
@@ -143,12 +144,9 @@ def simulated(program: Path, work: Path, *arguments: str) -> str:
 
 
 def _run(work: Path, *command: str | Path) -> str:
-    words = [str(word) for word in command]
-    done = subprocess.run(
-        words, cwd=work, capture_output=True, text=True, check=False, timeout=3600
-    )
+    done = bounded.run(command, cwd=work, stdout=PIPE, stderr=PIPE, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return str(done.stdout)
 
 
 def check_outputs(top: str, widths: dict[str, int], work: Path, icarus: list[str]) -> int:
