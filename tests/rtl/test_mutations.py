@@ -8,10 +8,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from darwinn_rtl.source_files import source_folder
 from faults import MUTATIONS
 from harness_runs import require_toolchain
 from mutations import NUMBERS, changes_of, how_caught, row, run_with
-from weaving import CONTROL, STATEMENT, Edit, FaultMisplaced, weave, write_copy
+from second_simulator import compiled, require_icarus, simulated
+from weaving import (
+    ARGUMENT,
+    CONTROL,
+    STATEMENT,
+    Edit,
+    FaultMisplaced,
+    sources_in,
+    weave,
+    write_copy,
+)
 
 
 def test_every_fault_has_its_test() -> None:
@@ -34,15 +45,13 @@ def test_every_fault_has_its_test() -> None:
 
 
 def test_every_fault_has_its_place() -> None:
-    from darwinn_rtl.source_files import source_files
-
-    sources = {path.name: path.read_text() for path in source_files()}
+    sources = sources_in(source_folder())
     assert not [name for name, text in sources.items() if "mutat" in text]
     woven = weave(sources, changes_of(sources))
     for mutation in MUTATIONS:
         for edit in mutation.edits:
-            chosen = f"mutation_pkg::chosen == {NUMBERS[mutation.name]} ? ({edit.replacement})"
-            assert chosen in woven[edit.file]
+            chosen = f"chosen == {NUMBERS[mutation.name]} ? ({edit.replacement})"
+            assert chosen in woven[edit.file].replace("chosen_mutation", "chosen")
 
 
 def test_a_fault_keeps_what_it_replaces() -> None:
@@ -77,6 +86,30 @@ def woven_with(*edits: Edit) -> str:
 
 def _asked(found: re.Match[str]) -> str:
     return found[2] + found[1].replace("=", "")
+
+
+def test_plain_verilog_is_woven_as_well(tmp_path: Path) -> None:
+    """The choice is there before the module does anything."""
+    require_icarus()
+    source = {
+        "m.v": """module m;
+  reg [3:0] a;
+  initial begin
+    a = 1;
+    a = a + 2;
+    $display("%0d", a);
+  end
+endmodule
+"""
+    }
+    edits = {1: ("a = «1»", "4"), 2: ("«a = a + 2;»", STATEMENT), 3: ("a + «2»", "1")}
+    changes = {number: [Edit("m.v", *edit).change(source)] for number, edit in edits.items()}
+    (tmp_path / "m.v").write_text(weave(source, changes)["m.v"])
+    program = compiled("m", [tmp_path / "m.v"], tmp_path)
+    given = (simulated(program, tmp_path, ARGUMENT.format(number)) for number in range(4))
+    assert [simulated(program, tmp_path), *given] == ["3\n", "3\n", "6\n", "1\n", "2\n"]
+    with pytest.raises(AssertionError, match="there is no mutation 4"):
+        simulated(program, tmp_path, ARGUMENT.format(4))
 
 
 def test_a_copy_has_only_what_belongs_to_it_and_keeps_what_is_the_same(tmp_path: Path) -> None:

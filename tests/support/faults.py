@@ -101,6 +101,15 @@ def _queue(name: str) -> str:
     return f"tests/rtl/dma/test_queue.py::test_queue[{name}]"
 
 
+PLAIN_MEMORY = (
+    "tests/rtl/chip/test_plain_memory.py::test_the_memory_does_what_its_description_says[8 bytes]"
+)
+
+
+def _player(name: str) -> str:
+    return f"tests/rtl/chip/test_plain_player.py::test_the_player_{name}"
+
+
 @dataclass(frozen=True)
 class Mutation:
     """A fault: its name, what it is in words, where it stands, and the test that catches it."""
@@ -1459,5 +1468,92 @@ MUTATIONS = (
         "a read that ends as the last of all that may wait is not told as one in the wrong order",
         Edit("axi_port_check.sv", "i = 1; «i < MaxReads»;", "i < MaxReads - 1"),
         test=_rule("r_order"),
+    ),
+    _mutation(
+        "PlainRegionOneLonger",
+        "of plain memory a region has a byte more",
+        Edit(
+            "plain_memory.v",
+            "«address - region_start[i] < region_size[i]»",
+            "address - region_start[i] <= region_size[i]",
+        ),
+        test=PLAIN_MEMORY,
+    ),
+    _mutation(
+        "PlainAnswerEarly",
+        "plain memory answers a write a cycle early",
+        Edit("plain_memory.v", "answer_due[answer_end] <= «now + LATENCY»", "now + LATENCY - 1"),
+        test=PLAIN_MEMORY,
+    ),
+    _mutation(
+        "PlainInnerErrorLost",
+        "of a write to plain memory only the last word can fail",
+        Edit("plain_memory.v", "answer_failed[answer_end] <= «failed || misses»", "misses"),
+        test=PLAIN_MEMORY,
+    ),
+    _mutation(
+        "PlainQueueOverflows",
+        "plain memory takes one more read than it can hold",
+        Edit("plain_memory.v", "arready = «reads != REQUESTS»", "reads != REQUESTS + 1"),
+        test=PLAIN_MEMORY,
+    ),
+    _mutation(
+        "PlainBesideIsKnown",
+        "a byte beside the regions of plain memory is known",
+        Edit("plain_memory.v", "place < 0 ? «8'bx» : bytes[place]", "8'd0"),
+        test=PLAIN_MEMORY,
+    ),
+    _mutation(
+        "PlainLateForgiven",
+        "the plain player lets the chip be late by a cycle",
+        Edit("plain_player.v", "!taken && cycles < «until_cycle»", "until_cycle + 1"),
+        Edit("plain_player.v", "else if («cycles != until_cycle»)", "cycles < until_cycle"),
+        test=_player("compares_each_cycle[READ]"),
+    ),
+    _mutation(
+        "PlainEarlyForgiven",
+        "the plain player lets the chip be early by a cycle",
+        Edit("plain_player.v", "else if («cycles != until_cycle»)", "cycles < until_cycle - 1"),
+        test=_player("compares_each_cycle[SETTLE]"),
+    ),
+    _mutation(
+        "PlainLastByteForgiven",
+        "the plain player does not compare the last byte of memory",
+        Edit("plain_player.v", "at = 0; at < «second»; at = at + 1) begin if", "second - 1"),
+        test=_player("compares_each_byte_of_memory"),
+    ),
+    _mutation(
+        "PlainUnknownCompletion",
+        "the plain player does not notice that a completion is unknown",
+        Edit("plain_player.v", "tile_units_idle, «done_valid», m_arvalid", "1'b0"),
+        test=_player("notices_what_the_chip_does[dma2monitor_done_valid]"),
+    ),
+    _mutation(
+        "PlainUnknownStrobes",
+        "the plain player does not notice that strobes are unknown",
+        Edit("plain_player.v", "m_wvalid && ^{«m_wstrb», m_wlast} === 1'bx", "1'b0"),
+        test=_player("notices_what_the_chip_does[m_axi_wstrb]"),
+    ),
+    _mutation(
+        "PlainHalfTheSum",
+        "the plain player compares half the sum of the instruction stream",
+        Edit(
+            "plain_player.v",
+            "«{sum_high[15:0], sum_low[15:0]} !== second[31:0]»",
+            "sum_low[15:0] !== second[15:0]",
+        ),
+        test=_player("compares_all_parts_of_a_number[FETCH]"),
+    ),
+    _mutation(
+        "PlainRefusalForgiven",
+        "of two errors of a register's port the plain player knows one",
+        Edit("plain_player.v", "refused = «rresp != 0»", "rresp == 2'b11"),
+        test=_player("notices_what_the_chip_does[s_axil_rresp 2]"),
+    ),
+    _mutation(
+        "PlainFailedReadForgiven",
+        "the plain player does not notice that a read of memory has failed",
+        Edit("plain_player.v", "m_rvalid && m_rready && «m_rresp[1]»", "1'b0"),
+        test=_player("notices_what_the_chip_does[a read that fails]"),
     ),
 )

@@ -18,7 +18,7 @@ from subprocess import PIPE
 
 import pytest
 from darwinn_rtl import bounded
-from darwinn_rtl.build import Design, design_sources
+from darwinn_rtl.build import Design, design_sources, simulation_argument
 from darwinn_rtl.export import plain_verilog
 from darwinn_rtl.source_files import source
 
@@ -140,7 +140,7 @@ def compiled(top: str, sources: Sequence[Path], work: Path) -> Path:
 
 def simulated(program: Path, work: Path, *arguments: str) -> str:
     """What a simulation prints that reads its files in ``work``."""
-    return _run(work, "vvp", "-n", program, *arguments)
+    return _run(work, "vvp", "-n", program, *filter(None, [simulation_argument()]), *arguments)
 
 
 def _run(work: Path, *command: str | Path) -> str:

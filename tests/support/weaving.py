@@ -2,7 +2,8 @@
 its number (``+mutation=NUMBER``). The sources themselves know nothing of them.
 
 What a change replaces stays in the copy, behind a condition, so that without a choice the copy does
-what the sources do. Changes may lie within each other.
+what the sources do. Changes may lie within each other. A package reads the choice; in plain
+Verilog, which has no packages, each module does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ STATEMENT = ";"
 
 _WAIVER = "/* verilator lint_off IMPURE */ "
 """Functions that are not copied to their places may read the choice, which never changes."""
+
+_CHOSEN = {".sv": f"{PACKAGE}::chosen", ".v": "chosen_mutation"}
+"""The number of the choice, by the end of a source's name."""
+
+_PLAIN_HEAD = re.compile(r"^module\b[^;]*;", re.MULTILINE)
+"""The head of a module in plain Verilog."""
 
 _MARKED = re.compile("(.*)«(.*)»(.*)", re.DOTALL)
 
@@ -87,13 +94,20 @@ def weave(sources: Mapping[str, str], changes: Mapping[int, Iterable[Change]]) -
         for file, start, end, replacement in some:
             placed[file].setdefault((start, end), []).append((number, replacement))
     highest = max(changes, default=CONTROL)
-    woven = {file: _woven(file, sources[file], spans) for file, spans in placed.items()}
-    return {f"{PACKAGE}.sv": _package(highest)} | woven
+    woven = {f"{PACKAGE}.sv": _package(highest)}
+    for file, spans in placed.items():
+        text = _woven(file, sources[file], spans)
+        if file.endswith(".v"):
+            # In front of all that the module does in the beginning.
+            text = _PLAIN_HEAD.sub(rf"\g<0>\n{_plain(highest)}", text)
+        woven[file] = _WAIVER + text
+    return woven
 
 
 def _woven(
     file: str, source: str, spans: Mapping[tuple[int, int], Sequence[tuple[int, str]]]
 ) -> str:
+    chosen = _CHOSEN[Path(file).suffix]
     # Those around others come before them.
     left = sorted(spans, key=lambda span: (span[0], -span[1]))
 
@@ -104,19 +118,19 @@ def _woven(
             begin, behind = span = left.pop(0)
             if behind > end:
                 raise FaultMisplaced(f"{file}: two faults change {source[begin:end]}")
-            parts += [source[place:begin], _choice(spans[span], text(begin, behind))]
+            parts += [source[place:begin], _choice(chosen, spans[span], text(begin, behind))]
             place = behind
         return "".join([*parts, source[place:end]])
 
-    return _WAIVER + text(0, len(source))
+    return text(0, len(source))
 
 
-def _choice(replacements: Sequence[tuple[int, str]], original: str) -> str:
+def _choice(chosen: str, replacements: Sequence[tuple[int, str]], original: str) -> str:
     lost = [number for number, text in replacements if text == STATEMENT]
     if lost:
-        others = " && ".join(f"{PACKAGE}::chosen != {number}" for number in lost)
+        others = " && ".join(f"{chosen} != {number}" for number in lost)
         return f"begin if ({others}) {original} end"
-    arms = "".join(f"{PACKAGE}::chosen == {number} ? ({text}) : " for number, text in replacements)
+    arms = "".join(f"{chosen} == {number} ? ({text}) : " for number, text in replacements)
     return f"({arms}({original}))"
 
 
@@ -124,15 +138,22 @@ def _package(highest: int) -> str:
     return f"""\
 package {PACKAGE};
   function automatic int selected();
-    int number;
-    if ($value$plusargs("{ARGUMENT[1:].format("%d")}", number) == 0) return {CONTROL};
-    if (number > {highest}) $fatal(1, "there is no mutation %0d", number);
-    return number;
+{_read("selected", highest)}
   endfunction
-
   int chosen = selected();
-endpackage : {PACKAGE}
+endpackage
 """
+
+
+def _plain(highest: int) -> str:
+    name = _CHOSEN[".v"]
+    return f"  integer {name};\n  initial begin\n{_read(name, highest)}\n  end"
+
+
+def _read(number: str, highest: int) -> str:
+    return f"""\
+    if ($value$plusargs("{ARGUMENT[1:].format("%d")}", {number}) == 0) {number} = {CONTROL};
+    if ({number} > {highest}) $fatal(1, "there is no mutation %0d", {number});"""
 
 
 def write_copy(
