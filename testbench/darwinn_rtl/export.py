@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from darwinn_rtl.build import Design, generate
@@ -40,6 +40,8 @@ CHIP = "chip_pins"
 """The chip with flat ports."""
 
 _PLAYER = ("plain_memory.v", "plain_player.v")
+PLAIN_SIZES = "plain_sizes.vh"
+"""What both of them include."""
 _PORT = re.compile(r"^ *(?:input|output) (?:\[(\d+):0\] )?(\w+) *;", re.MULTILINE)
 
 
@@ -161,7 +163,16 @@ def export_player(folder: Path, netlist: Path, memory_bytes: int, regions: int) 
 
     ``memory_bytes`` and ``regions`` are what host memory needs (``chip/recording.py``).
     """
-    widths = port_widths(netlist, CHIP)
+    header = folder / PLAIN_SIZES
+    header.write_text(plain_sizes(port_widths(netlist, CHIP), memory_bytes, regions))
+    copies = [folder / name for name in _PLAYER]
+    for copy in copies:
+        copy.write_text(source(copy.name).read_text())
+    return [header, *copies]
+
+
+def plain_sizes(widths: Mapping[str, int], memory_bytes: int, regions: int) -> str:
+    """The header of the player and its host memory, for a chip whose ports have so many bits."""
     tiles = widths["tiles2monitor_idle"]
     harness = HarnessDescription()
     sizes = {
@@ -179,13 +190,8 @@ def export_player(folder: Path, netlist: Path, memory_bytes: int, regions: int) 
         "MEMORY_BYTES": memory_bytes,
         "REGIONS": regions,
     }
-    header = folder / "plain_sizes.vh"
     lines = (f"`define PLAIN_{name} {value}\n" for name, value in sizes.items())
-    header.write_text("// Generated for the recorded program.\n" + "".join(lines))
-    copies = [folder / name for name in _PLAYER]
-    for copy in copies:
-        copy.write_text(source(copy.name).read_text())
-    return [header, *copies]
+    return "// Generated for the recorded program.\n" + "".join(lines)
 
 
 def port_widths(netlist: Path, module: str) -> dict[str, int]:

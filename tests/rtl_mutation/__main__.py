@@ -35,7 +35,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from darwinn_rtl.build_folders import build_root, locked
-from darwinn_rtl.source_files import source_files, source_folder
+from darwinn_rtl.source_files import source_folder
 from weaving import sources_in, write_copy
 
 from tests.formal.yosys import WRAPPERS
@@ -92,10 +92,11 @@ class Project:
 
     @classmethod
     def read(cls, *, second: bool = False) -> Project:
-        """All mutants of the first generator, or those of the second, which has checkers too."""
+        """All mutants of the first generator, or those of the second, which has checkers too, and
+        knows no plain Verilog."""
         sources = {
             path.relative_to(ROOT).as_posix(): path.read_bytes()
-            for path in source_files()
+            for path in sorted(source_folder().rglob("*.sv" if second else "*.*v"))
             if path.parent.name != _BENCH and (second or not path.name.endswith(CHECK))
         }
         kinds = Moments if second else Finder

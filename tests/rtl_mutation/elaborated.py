@@ -8,11 +8,14 @@ from typing import Any
 
 from darwinn_rtl.build import Design, design_sources
 from darwinn_rtl.build_folders import build_root, locked
+from darwinn_rtl.export import CHIP, PLAIN_SIZES, plain_sizes
 from pyslang import DiagnosticEngine, ast
 from pyslang.driver import Driver
 
 TOPS = ("chip_player", "harness")
 """They hold every module that is not a bench itself."""
+PLAYER = "plain_player"
+"""It holds the modules in plain Verilog, beside the chip."""
 
 
 _HOLD = (
@@ -20,6 +23,11 @@ _HOLD = (
     *(ast.GenerateBlockSymbol, ast.GenerateBlockArraySymbol),
 )
 """What may have instances below it."""
+
+
+_TIME = "--timescale=1ns/1ns"
+"""Of all modules that say nothing of it."""
+_HERE = Path()
 
 
 class CannotElaborate(Exception):
@@ -32,10 +40,10 @@ class Elaborated:
     Raises :class:`CannotElaborate` with what slang says.
     """
 
-    def __init__(self, paths: Sequence[Path], tops: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[Path], tops: Sequence[str], included: Path = _HERE) -> None:
         driver = Driver()
         driver.addStandardArgs()
-        words = [*(f"--top={top}" for top in tops), *map(str, paths)]
+        words = [*(f"--top={top}" for top in tops), f"-I{included}", _TIME, *map(str, paths)]
         if not driver.parseCommandLine(" ".join(["slang", *words])):
             raise CannotElaborate("slang does not take its command line")
         if not (driver.processOptions() and driver.parseAllSources()):
@@ -45,12 +53,20 @@ class Elaborated:
 
     @classmethod
     def harness(cls, folder: Path) -> Elaborated:
-        """The whole RTL in ``folder``, benches and what is generated included."""
+        """The whole RTL in ``folder``, benches, plain Verilog and what is generated included."""
         design = Design(TOPS[0], registers=True)
         place = build_root() / design.key
         with locked(place):
             generated = [path for path in design_sources(design, place) if path.parent == place]
-        return cls([*generated, *sorted(folder.rglob("*.sv"))], TOPS)
+            sources = [*generated, *sorted(folder.rglob("*.sv"))]
+            header = plain_sizes(cls(sources, [CHIP]).port_widths(), memory_bytes=64, regions=2)
+            (place / PLAIN_SIZES).write_text(header)
+            return cls([*sources, *sorted(folder.rglob("*.v"))], [*TOPS, PLAYER], included=place)
+
+    def port_widths(self) -> dict[str, int]:
+        """Bits of each port of the top."""
+        (top,) = self._compilation.getRoot().topInstances
+        return {port.name: port.type.bitWidth for port in top.body.portList}
 
     def held(self) -> dict[str, frozenset[Path]]:
         """Of each top, the files of the modules in its hierarchy."""

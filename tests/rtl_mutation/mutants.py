@@ -5,7 +5,7 @@ functions. What is constant for the elaboration (parameters, dimensions, generat
 of loops, items of cases) stays, as do assertions and what only they read.
 
 An expression is replaced by one of the same type, so that a simulation can choose between the two:
-see :mod:`weaving`.
+see :mod:`weaving`. Plain Verilog is not for synthesis: there loops are executed as well, and tasks.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _OPERATORS: Mapping[str, tuple[str, ...]] = {
     ">=": (">", "<"),
     "==": ("!=",),
     "!=": ("==",),
+    "===": ("!==", "=="),
+    "!==": ("===", "!="),
     "&&": ("||",),
     "||": ("&&",),
 }
@@ -55,6 +57,7 @@ _WIDTHS = (4, 8, 12, 16, 20, 32)
 """Widths that something might have been cut to: the last two that are less than its own."""
 _CALLED = ("$signed", "$unsigned", "$countones")
 """Functions of the language whose argument is a value, and not a type."""
+_NO_SIGNALS = (ast.UnbasedUnsizedIntegerLiteral, ast.StringLiteral)
 _RESET = "!rst_n"
 _UNREAD = "unused"
 """The convention's name for what a module leaves unread."""
@@ -113,18 +116,22 @@ class Finder:
         self._names = {(root / name).resolve(): name for name in sources}
         self._file = self._scope = ""
         self._source = b""
-        self._in_reset = self._clocked = False
+        self._in_reset = self._clocked = self._plain = False
 
     def take(self, node: Any) -> bool:
         """Look at a symbol; whether there may be more below it."""
         if isinstance(node, ast.InstanceSymbol):
             self._connections(node)
         elif isinstance(node, ast.SubroutineSymbol | ast.ProceduralBlockSymbol):
-            runs = isinstance(node, ast.ProceduralBlockSymbol) or node.name in self._called
+            task = getattr(node, "subroutineKind", None) == ast.SubroutineKind.Task
+            runs = not isinstance(node, ast.SubroutineSymbol) or task or node.name in self._called
             if runs and self._enters(node):
                 self._clocked = self._in_reset = False
-                self._statement(node.body, nested=False)
+                self._statement(node.body, nested=self._plain)
             return False
+        elif isinstance(node, ast.NetSymbol):
+            if node.initializer is not None and self._enters(node):
+                self._assigned(node.initializer)
         elif isinstance(node, ast.ContinuousAssignSymbol):
             if self._enters(node):
                 self._assignment(node.assignment)
@@ -137,6 +144,7 @@ class Finder:
         if name is None:
             return False
         self._file, self._source = name, self._sources[name]
+        self._plain = name.endswith(".v")
         scope = symbol.declaringDefinition
         function = isinstance(symbol, ast.SubroutineSymbol)
         self._scope = ".".join(
@@ -214,7 +222,10 @@ class Finder:
             case ast.StatementList():
                 for each in node.list:
                     self._statement(each, nested=nested)
-            case ast.BlockStatement() | ast.ForLoopStatement():
+            case ast.BlockStatement():
+                self._statement(node.body, nested=nested)
+            case ast.ForLoopStatement() | ast.RepeatLoopStatement() | ast.WhileLoopStatement():
+                self._head(node)
                 self._statement(node.body, nested=nested)
             case ast.TimedStatement():
                 self._clocked = True
@@ -232,13 +243,35 @@ class Finder:
                 self._value(node.expr)
                 for each in [*(item.stmt for item in node.items), node.defaultCase]:
                     self._statement(each, nested=True)
-            case ast.ExpressionStatement() if isinstance(node.expr, ast.AssignmentExpression):
-                self._assignment(node.expr)
-                # In front of all else stand defaults, without which a signal would be a latch.
-                if self._clocked or nested:
-                    end = self._source.index(b";", self._end(node.expr)) + 1
-                    kind = "lost reset" if self._in_reset else "lost assignment"
-                    self._replace(kind, self._start(node.expr), end, STATEMENT)
+            case ast.ExpressionStatement():
+                self._done(node.expr, nested=nested)
+
+    def _done(self, node: Any, *, nested: bool) -> None:
+        """An expression that is a statement."""
+        kind = ""
+        if isinstance(node, ast.AssignmentExpression):
+            self._assignment(node)
+            # In front of all else stand defaults, without which a signal would be a latch.
+            if self._clocked or nested:
+                kind = "lost reset" if self._in_reset else "lost assignment"
+        elif self._plain:
+            self._value(node)
+            kind = "lost call"
+        if kind:
+            end = self._source.index(b";", self._end(node)) + 1
+            self._replace(kind, self._start(node), end, STATEMENT)
+
+    def _head(self, loop: Any) -> None:
+        """What the counter of a loop begins with, and how long a loop goes on."""
+        match loop if self._plain else None:
+            case ast.ForLoopStatement():
+                for each in loop.initializers:
+                    self._value(each.right)
+                self._value(loop.stopExpr)
+            case ast.RepeatLoopStatement():
+                self._value(loop.count)
+            case ast.WhileLoopStatement():
+                self._truth(loop.cond, "1'b0")
 
     def _if(self, node: Any) -> None:
         (condition,) = (each.expr for each in node.conditions)
@@ -286,7 +319,7 @@ class Finder:
         if isinstance(inner, ast.AssignmentExpression):  # of an argument that is written
             return
         kind = inner.type
-        if is_bits(kind) and not isinstance(inner, ast.UnbasedUnsizedIntegerLiteral):
+        if is_bits(kind) and not isinstance(inner, _NO_SIGNALS):
             text, width = self._text(inner), kind.bitWidth
             if width == 1 and not isinstance(inner, ast.IntegerLiteral):
                 self._put("stuck bit", inner, "1'b0", "1'b1")
@@ -299,15 +332,18 @@ class Finder:
         """Single bits, and those from one on; as wide as the text is in each instance."""
         # What stands in an interface has one width, and may not be asked for it.
         outside = _has_variable(node, inside=False)
-        all_bits = str(kind.bitWidth) if outside else f"$bits({text})"
-        one = f"({all_bits})'({'1' if kind.isSigned else _ONE})"
+        all_bits = str(kind.bitWidth) if outside or self._plain else f"$bits({text})"
+        cast = "" if self._plain else f"({all_bits})'"
+        one = f"{cast}({'1' if kind.isSigned else _ONE})"
+        if self._plain:
+            one = f"{all_bits}'{'s' * kind.isSigned}d1"
         for bit in ("0", "2", f"{all_bits} - 1")[:: 1 if kind.bitWidth > 3 else 2]:
             self._put("stuck bit", node, f"({text}) & ~({one} << ({bit}))")
             self._put("stuck bit", node, f"({text}) | ({one} << ({bit}))")
         if kind.isPredefinedInteger:
             return  # a number of the language, whose width nobody has chosen
         for width in [each for each in _WIDTHS if each < kind.bitWidth][-2:]:
-            mask = f"({all_bits})'(({one} << {width}) - {one})"
+            mask = f"{cast}(({one} << {width}) - {one})"
             self._put("truncated", node, f"({text}) & {mask}")
 
     def _truth(self, node: Any, *others: str) -> None:
@@ -329,7 +365,8 @@ class Finder:
         inner = bare(node)
         match inner:
             case ast.IntegerLiteral():
-                self._put("off by one", inner, *_neighbours(self._text(inner)))
+                kind = "stuck bit" if inner.value.hasUnknown else "off by one"
+                self._put(kind, inner, *_neighbours(self._text(inner)))
             case ast.UnbasedUnsizedIntegerLiteral():
                 self._put("stuck bit", inner, "'1" if self._text(inner) == "'0" else "'0")
             case ast.NamedValueExpression():
@@ -522,12 +559,14 @@ def _has_variable(node: Any, but: Any = None, *, inside: bool = True) -> bool:
 
 
 def _neighbours(literal: str) -> Iterable[str]:
-    """A literal and one more, and one less, as wide as it is."""
+    """A literal and one more, and one less, as wide as it is; of an unknown one 0."""
     size, tick, rest = literal.partition("'")
     if not tick:
         value = int(literal.replace("_", ""))
         return (str(value + 1), f"({value} - 1)")
     base = {"d": 10, "h": 16, "b": 2, "o": 8}[rest.lower().lstrip("s")[0]]
+    if "x" in rest.lower():
+        return (f"{size}'d0",)
     signed = "s" if rest.lower().startswith("s") else ""
     value = int(rest.lower().lstrip("s")[1:].replace("_", ""), base)
     width = int(size) if size else 32

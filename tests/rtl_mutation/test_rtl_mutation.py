@@ -189,6 +189,53 @@ def test_what_is_changed(tmp_path: Path, kind: str, before: str, after: str | No
     assert (after in afters) if after is not None else not afters
 
 
+PLAIN = """\
+module m;
+  reg [7:0] bytes[0:3];
+  reg [3:0] sum;
+  integer at;
+  wire odd = sum[0];
+  task add;
+    input integer last;
+    begin
+      for (at = 0; at < last; at = at + 1) sum = sum + bytes[at];
+      if (sum === 4'bx) $display("unknown");
+    end
+  endtask
+  initial begin
+    sum = 3;
+    repeat (2) add(4);
+    while (sum > 5 && odd) sum = sum - 1;
+  end
+endmodule
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    [
+        ("stuck bit", "sum = (sum + bytes[at]) | (8'd1 << (0));"),
+        ("truncated", "sum = (sum + bytes[at]) & ((8'd1 << 4) - 8'd1);"),
+        ("stuck bit", "if (sum === 4'd0)"),
+        ("operator", "if ((sum !== 4'bx))"),
+        ("off by one", "for (at = 1; at < last;"),
+        ("operator", "(at <= last); at = at + 1"),
+        ("lost assignment", "at = at + 1) ;"),
+        ("lost call", "repeat (2) ;"),
+        ("off by one", "repeat (3)"),
+        ("dropped condition", "while (sum > 5 && 1'b1)"),
+        ("dropped condition", "while (1'b0)"),
+        ("inverted", "wire odd = !(sum[0]);"),
+        ("off by one", "sum = 4;"),
+    ],
+)
+def test_what_is_changed_in_plain_verilog(tmp_path: Path, kind: str, after: str) -> None:
+    path = tmp_path / "m.v"
+    path.write_text(PLAIN)
+    mutants = mutants_of(Elaborated([path], ["m"]), {"m.v": PLAIN.encode()}, tmp_path)
+    assert [each for each in mutants if each.kind == kind and after in each.after]
+
+
 def test_what_is_for_the_elaboration_or_an_assertion_stays(tmp_path: Path) -> None:
     changed = {each.before for each in found(tmp_path)}
     assert not [line for line in changed if "* 2" in line or "Twice" in line or "77" in line]
