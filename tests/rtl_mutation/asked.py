@@ -94,7 +94,7 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/host/chunk_queue.sv", (_QUEUE, _BESIDE)),
     ("rtl/host/bus_share.sv", (_QUEUE, _BESIDE)),
     ("rtl/plain/plain_memory.v", (f"{_CHIP}/test_plain_memory.py",)),
-    ("rtl/plain/*.v", (f"{_CHIP}/test_plain_player.py",)),
+    ("rtl/plain/*.v", (f"{_CHIP}/test_plain_pins.py", f"{_CHIP}/test_plain_player.py")),
     ("rtl/host/host_interface.sv", (_INTERRUPTS, _QUEUE, _EVENTS, *_OUTPUT, _BESIDE, _CYCLES)),
 )
 """Patterns of sources, and tests: all rows that a source matches, in this order."""

@@ -138,13 +138,14 @@ def compiled(top: str, sources: Sequence[Path], work: Path) -> Path:
     return program
 
 
-def simulated(program: Path, work: Path, *arguments: str) -> str:
-    """What a simulation prints that reads its files in ``work``."""
-    return _run(work, "vvp", "-n", program, *filter(None, [simulation_argument()]), *arguments)
+def simulated(program: Path, work: Path, *arguments: str, seconds: int | None = None) -> str:
+    """What a simulation prints that reads its files in ``work``, and ends within ``seconds``."""
+    further = filter(None, [simulation_argument(), *arguments])
+    return _run(work, "vvp", "-n", program, *further, seconds=seconds)
 
 
-def _run(work: Path, *command: str | Path) -> str:
-    done = bounded.run(command, cwd=work, stdout=PIPE, stderr=PIPE, text=True)
+def _run(work: Path, *command: str | Path, seconds: int | None = None) -> str:
+    done = bounded.run(command, seconds=seconds, cwd=work, stdout=PIPE, stderr=PIPE, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return str(done.stdout)
 

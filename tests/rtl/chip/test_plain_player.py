@@ -9,35 +9,9 @@ from pathlib import Path
 
 import pytest
 from darwinn_rtl.chip.recording import PROGRAM, Operation
-from darwinn_rtl.export import CHIP, export_player
 from darwinn_sim.isa.codes import DescriptorTag
-from second_simulator import PORT, compiled, header_of, require_icarus, simulated
-
-PLAYER = "plain_player"
-
-WIDTHS = {
-    "s_axil_awaddr": 19,
-    "s_axil_wdata": 64,
-    "s_axil_bresp": 2,
-    "s_axil_araddr": 19,
-    "s_axil_rdata": 64,
-    "s_axil_rresp": 2,
-    "queue2core_chunk_size": 32,
-    "core2units_instruction_bits": 64,
-    "core2dma_descriptor_size": 32,
-    "core2dma_descriptor_address": 64,
-    "dma2core_instruction_data": 64,
-    "dma2core_instruction_count": 4,
-    "dma2monitor_start_outcome": 3,
-    "dma2monitor_done_valid": 5,
-    "m_axi_araddr": 40,
-    "m_axi_arlen": 8,
-    "m_axi_awaddr": 40,
-    "m_axi_awlen": 8,
-    "m_axi_wdata": 64,
-    "m_axi_wstrb": 8,
-}
-"""Bits of the ports that have more than one here and that matter."""
+from plain_chip import compiled_player, ports
+from second_simulator import require_icarus, simulated
 
 VALUE, SIZE, BYTES = 0xFEDC_BA98_7654_3210, 0x8000_0040, 0x8877_6655_4433_2211
 """Of every register, of the chunk, and of each word of the stream."""
@@ -47,7 +21,9 @@ OUTPUTS = {
     **dict.fromkeys(("s_axil_arready", "s_axil_rvalid", "core2queue_chunk_ready"), 1),
     **dict.fromkeys(("core2units_instruction_ready", "core2dma_descriptor_ready"), 1),
     **dict.fromkeys(("core2output_word_ready", "dma2core_instruction_valid"), 1),
-    **dict.fromkeys(("queue2monitor_idle", "units2monitor_idle", "tiles2monitor_idle"), 1),
+    "queue2monitor_idle": 1,
+    "units2monitor_idle": 0b1111,
+    "tiles2monitor_idle": 0b11,
     **dict.fromkeys(("m_axi_rready", "m_axi_bready"), 1),
     "s_axil_rdata": VALUE,
     "queue2core_chunk_size": SIZE,
@@ -104,6 +80,14 @@ CHANGES: dict[str, tuple[Outputs, str]] = {
         f"no {name}": ({name: 0}, "the chip is later than in Verilator")
         for name in ("s_axil_bvalid", "s_axil_rvalid", "core2queue_chunk_ready")
     },
+    **{
+        f"{name} {busy:b}": ({name: busy}, "the chip is later than in Verilator")
+        for name, busy in (
+            ("queue2monitor_idle", 0),
+            *(("units2monitor_idle", 0b1111 ^ 1 << bit) for bit in (0, 3)),
+            *(("tiles2monitor_idle", 0b11 ^ 1 << bit) for bit in (0, 1)),
+        )
+    },
 }
 """Outputs that have another value (None: an unknown one), and what the player says then."""
 
@@ -144,25 +128,16 @@ def program(changed: int = 0, field: int = 0, by: int | None = None) -> str:
     return "".join(" ".join(f"{number:x}" for number in line) + "\n" for line in lines)
 
 
-def chip() -> str:
+def body() -> str:
     """A chip whose outputs are constants, of which ``+other=N`` chooses the Nth of ``CHANGES``."""
-    found = PORT.findall(header_of(CHIP))
-    ports = [f"{way} [{WIDTHS.get(name, 1) - 1}:0] {name}" for way, name in found]
-    assigned = [_assigned(name) for way, name in found if way == "output"]
+    assigned = [_assigned(name, width) for name, width in ports("output").items()]
     return (
-        "module words; reg [31:0] words[0:1]; endmodule\n"
-        "module core; words memory(); endmodule\n"
-        f"module {CHIP}({', '.join(name for _, name in found)});\n"
-        + "".join(f"  {port};\n" for port in ports)
-        + "  core chip();\n  integer other;\n"
-        + '  initial if ($value$plusargs("other=%d", other) == 0) other = -1;\n'
+        '  integer other;\n  initial if ($value$plusargs("other=%d", other) == 0) other = -1;\n'
         + "".join(f"  {line}\n" for line in assigned)
-        + "endmodule\n"
     )
 
 
-def _assigned(name: str) -> str:
-    width = WIDTHS.get(name, 1)
+def _assigned(name: str, width: int) -> str:
     others = {
         number: f"{width}'bx" if values[name] is None else f"{width}'d{values[name]}"
         for number, (values, _) in enumerate(CHANGES.values())
@@ -177,17 +152,14 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The player beside that chip, compiled."""
     require_icarus()
     folder = tmp_path_factory.mktemp("player")
-    stub = folder / f"{CHIP}.v"
-    stub.write_text(chip())
-    export_player(folder, stub, memory_bytes=64, regions=1)
     (folder / "memory_0.hex").write_text("5a\n" * 64)
-    return compiled(PLAYER, sorted(folder.glob("*.v")), folder)
+    return compiled_player(body(), folder)
 
 
 def said(player: Path, text: str, *arguments: str) -> str:
     """The last line of what the player says of a program."""
     (player.parent / PROGRAM).write_text(text)
-    return simulated(player, player.parent, *arguments).splitlines()[-1]
+    return simulated(player, player.parent, *arguments, seconds=60).splitlines()[-1]
 
 
 def test_the_player_takes_what_is_right(player: Path) -> None:
