@@ -55,9 +55,9 @@ class Moments(Finder):
         else:
             self._put("never ends", value, f"(({text}) == '0 ? {target} : ({text}))")
 
-    def _bits(self, node: Any, text: str, kind: Any) -> None:
-        super()._bits(node, text, kind)
-        if kind.bitWidth >= _LONG and not kind.isPredefinedInteger:
+    def _bits(self, node: Any, text: str, width: int) -> None:
+        super()._bits(node, text, width)
+        if width >= _LONG and not node.type.isPredefinedInteger:
             for kept in (f"$bits({text}) - 1", f"$bits({text}) * 3 / 4"):
                 one = f"($bits({text}))'(1)"
                 self._put(

@@ -321,29 +321,32 @@ class Finder:
         kind = inner.type
         if is_bits(kind) and not isinstance(inner, _NO_SIGNALS):
             text, width = self._text(inner), kind.bitWidth
+            if self._plain:  # where nobody has to say that the rest is left out
+                width = min(width, node.type.bitWidth)
             if width == 1 and not isinstance(inner, ast.IntegerLiteral):
                 self._put("stuck bit", inner, "1'b0", "1'b1")
                 self._put("inverted", inner, f"!({text})")
             elif width > 1 and not isinstance(inner, ast.IntegerLiteral):
-                self._bits(inner, text, kind)
+                self._bits(inner, text, width)
         self._value(inner)
 
-    def _bits(self, node: Any, text: str, kind: Any) -> None:
-        """Single bits, and those from one on; as wide as the text is in each instance."""
+    def _bits(self, node: Any, text: str, width: int) -> None:
+        """Single bits of ``width``, and those from one on; as wide as the text in each instance."""
+        kind = node.type
         # What stands in an interface has one width, and may not be asked for it.
         outside = _has_variable(node, inside=False)
-        all_bits = str(kind.bitWidth) if outside or self._plain else f"$bits({text})"
+        all_bits = str(width) if outside or self._plain else f"$bits({text})"
         cast = "" if self._plain else f"({all_bits})'"
         one = f"{cast}({'1' if kind.isSigned else _ONE})"
         if self._plain:
             one = f"{all_bits}'{'s' * kind.isSigned}d1"
-        for bit in ("0", "2", f"{all_bits} - 1")[:: 1 if kind.bitWidth > 3 else 2]:
+        for bit in ("0", "2", f"{all_bits} - 1")[:: 1 if width > 3 else 2]:
             self._put("stuck bit", node, f"({text}) & ~({one} << ({bit}))")
             self._put("stuck bit", node, f"({text}) | ({one} << ({bit}))")
         if kind.isPredefinedInteger:
             return  # a number of the language, whose width nobody has chosen
-        for width in [each for each in _WIDTHS if each < kind.bitWidth][-2:]:
-            mask = f"{cast}(({one} << {width}) - {one})"
+        for kept in [each for each in _WIDTHS if each < width][-2:]:
+            mask = f"{cast}(({one} << {kept}) - {one})"
             self._put("truncated", node, f"({text}) & {mask}")
 
     def _truth(self, node: Any, *others: str) -> None:

@@ -192,7 +192,7 @@ def test_what_is_changed(tmp_path: Path, kind: str, before: str, after: str | No
 PLAIN = """\
 module m;
   reg [7:0] bytes[0:3];
-  reg [3:0] sum;
+  reg [15:0] sum;
   integer at;
   wire odd = sum[0];
   task add;
@@ -205,6 +205,7 @@ module m;
   initial begin
     sum = 3;
     repeat (2) add(4);
+    bytes[0] = sum * sum;
     while (sum > 5 && odd) sum = sum - 1;
   end
 endmodule
@@ -214,8 +215,9 @@ endmodule
 @pytest.mark.parametrize(
     ("kind", "after"),
     [
-        ("stuck bit", "sum = (sum + bytes[at]) | (8'd1 << (0));"),
-        ("truncated", "sum = (sum + bytes[at]) & ((8'd1 << 4) - 8'd1);"),
+        ("stuck bit", "sum = (sum + bytes[at]) | (16'd1 << (16 - 1));"),
+        ("stuck bit", "bytes[0] = (sum * sum) | (8'd1 << (8 - 1));"),
+        ("truncated", "bytes[0] = (sum * sum) & ((8'd1 << 4) - 8'd1);"),
         ("stuck bit", "if (sum === 4'd0)"),
         ("operator", "if ((sum !== 4'bx))"),
         ("off by one", "for (at = 1; at < last;"),

@@ -62,7 +62,7 @@ def drawn(random: Random, kind: Kind, cycle: int) -> dict[str, int]:
     return values | {
         "rst_n": int(cycle > 1 and random.random() > 0.01),
         "araddr": address(READ),
-        "arlen": random.choice((0, 1, 2, 5, values["arlen"] % 20)),
+        "arlen": random.choice((0, 0, 1, 2, 5, values["arlen"] if cycle % 7 == 0 else 17)),
         "arvalid": int(random.random() < (0.1, 0.6)[busy]),
         "rready": int(random.random() < (0.9, 0.5)[busy]),
         "awaddr": address(WRITTEN),

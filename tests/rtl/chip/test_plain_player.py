@@ -157,9 +157,11 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(player: Path, text: str, *arguments: str) -> str:
-    """The last line of what the player says of a program."""
+    """What the player says of a program: one line, behind bytes of memory that differ."""
     (player.parent / PROGRAM).write_text(text)
-    return simulated(player, player.parent, *arguments, seconds=60).splitlines()[-1]
+    printed = simulated(player, player.parent, *arguments, seconds=60).splitlines()
+    assert not [line for line in printed[:-1] if not line.startswith("byte ")], printed
+    return printed[-1]
 
 
 def test_the_player_takes_what_is_right(player: Path) -> None:
@@ -178,6 +180,7 @@ def test_the_player_compares_all_parts_of_a_number(player: Path, operation: Oper
     field, bits, reason = DIFFERENCES[operation]
     line = [each[0] for each in _PROGRAM].index(operation)
     was, chosen = _PROGRAM[line][field], (*range(0, bits, 5), bits - 1)
+    reason = f"fail  line {line + 1} of program.txt, cycle {_PROGRAM[line][5]}: {reason}"
     assert _unnoticed(player, line, field, [was ^ 1 << bit for bit in chosen], reason) == []
 
 
