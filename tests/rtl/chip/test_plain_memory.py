@@ -39,7 +39,7 @@ endmodule
 """
 
 
-KINDS = (Kind(8, 4, 3), Kind(4, 0, 1), Kind(32, 9, 16))
+KINDS = (Kind(8, 4, 3), Kind(4, 0, 1), Kind(32, 9, 200))
 
 READ = (Region(0x1000, 100, 0), Region(0x1050, 64, 100))
 """The second begins before the end of the first, which has what both have."""
@@ -51,7 +51,7 @@ REGIONS, BYTES = (*READ, *WRITTEN), 456
 def drawn(random: Random, kind: Kind, cycle: int) -> dict[str, int]:
     """Inputs of a cycle, with addresses around both ends of regions. For a while much is asked for
     and little is taken, then the other way round."""
-    busy = cycle // 64 % 2
+    busy = cycle // 500 % 2
 
     def address(regions: tuple[Region, ...]) -> int:
         region = random.choice(regions)
@@ -60,7 +60,7 @@ def drawn(random: Random, kind: Kind, cycle: int) -> dict[str, int]:
 
     values = {name: random.getrandbits(width) for name, width in kind.inputs.items()}
     return values | {
-        "rst_n": int(cycle > 1 and random.random() > 0.01),
+        "rst_n": int(cycle > 1 and random.random() > 0.002),
         "araddr": address(READ),
         "arlen": random.choice((0, 0, 1, 2, 5, values["arlen"] if cycle % 7 == 0 else 17)),
         "arvalid": int(random.random() < (0.1, 0.6)[busy]),
@@ -68,7 +68,7 @@ def drawn(random: Random, kind: Kind, cycle: int) -> dict[str, int]:
         "awaddr": address(WRITTEN),
         "wstrb": random.choice(((1 << kind.data_bytes) - 1, values["wstrb"], 0, 1)),
         "wlast": int(random.random() < 0.4),
-        "bready": int(random.random() < (0.9, 0.2)[busy]),
+        "bready": int(random.random() < (0.9, 0.02)[busy]),
     }
 
 

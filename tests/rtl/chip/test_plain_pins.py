@@ -115,7 +115,8 @@ class Script:
         random, memory = self._random, self._memory
         if not memory.regions:
             return {f"{MEMORY}arvalid": 0, f"{MEMORY}awvalid": 0}
-        reads, writes, *_ = memory.regions
+        first, writes, last = memory.regions
+        reads = random.choice((first, last))
         words = random.choice((0, 0, 1, 5))
         end = writes.start + writes.size
         ends = memory.writing is not None and memory.writing[1] + 16 > end

@@ -80,6 +80,10 @@ CHANGES: dict[str, tuple[Outputs, str]] = {
         f"no {name}": ({name: 0}, "the chip is later than in Verilator")
         for name in ("s_axil_bvalid", "s_axil_rvalid", "core2queue_chunk_ready")
     },
+    "no answer, and another value": (
+        {"s_axil_rvalid": 0, "s_axil_rdata": 0},
+        "the chip is later than in Verilator",
+    ),
     **{
         f"{name} {busy:b}": ({name: busy}, "the chip is later than in Verilator")
         for name, busy in (
