@@ -298,9 +298,6 @@ module plain_player;
   task complete;
     begin
       taken = 0;
-      address_taken = 0;
-      data_taken = 0;
-      refused = 0;
       while (!taken && cycles < until_cycle) begin
         cycle;
         if (address_taken) {awvalid, arvalid} = 0;

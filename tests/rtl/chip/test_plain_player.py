@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from darwinn_rtl import toolchain
+from darwinn_rtl.build import simulation_argument
 from darwinn_rtl.chip.recording import PROGRAM, Operation
 from darwinn_sim.isa.codes import DescriptorTag
-from plain_chip import compiled_player, ports
+from harness_runs import require_toolchain
+from plain_chip import PLAYER, compiled_player, ports
 from second_simulator import require_icarus, simulated
 
 VALUE, SIZE, BYTES = 0xFEDC_BA98_7654_3210, 0x8000_0040, 0x8877_6655_4433_2211
@@ -211,6 +215,29 @@ def test_the_player_compares_each_byte_of_memory(player: Path) -> None:
 
 def test_the_player_performs_nothing_unknown(player: Path) -> None:
     assert "no operation of this player" in said(player, program(3, 0, by=len(Operation)))
+
+
+@pytest.mark.nightly
+@pytest.mark.asked_of_mutants
+def test_the_player_says_the_same_in_verilator(player: Path, tmp_path: Path) -> None:
+    """Also where it goes on to the end of the moment in which it has ended the simulation."""
+    require_toolchain()
+    toolchain.use_wheel_programs()
+    options = ("--binary", "--timing", "-Wno-fatal", "--top-module", PLAYER, "--Mdir", tmp_path)
+    coroutines = ("-CFLAGS", "-std=c++20 -fcoroutines", "-MAKEFLAGS", "OPT_FAST=-O0 OPT_GLOBAL=-O0")
+    _printed(player, "verilator", *options, *coroutines, *sorted(player.parent.glob("*.v")))
+    for name in (None, "no answer, and another value"):
+        other = f"+other={-1 if name is None else list(CHANGES).index(name)}"
+        wanted = said(player, program(), other)
+        arguments = filter(None, [simulation_argument(), other])
+        lines = _printed(player, tmp_path / f"V{PLAYER}", *arguments).splitlines()
+        assert [line for line in lines if not line.startswith("- ")] == [wanted]
+
+
+def _printed(player: Path, *words: str | Path) -> str:
+    return subprocess.run(
+        [*map(str, words)], cwd=player.parent, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def _unnoticed(
