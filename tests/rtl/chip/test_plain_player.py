@@ -218,7 +218,6 @@ def test_the_player_performs_nothing_unknown(player: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.asked_of_mutants
 def test_the_player_says_the_same_in_verilator(player: Path, tmp_path: Path) -> None:
     """Also where it goes on to the end of the moment in which it has ended the simulation."""
     require_toolchain()
