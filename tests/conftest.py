@@ -13,6 +13,8 @@ from typing import Any
 
 import nightly
 import pytest
+import watchdog
+from darwinn_rtl import bounded
 from hypothesis import Phase, settings
 
 # A suite that passes today passes tomorrow: the same examples in every run. Nights draw others.
@@ -51,7 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = config.getoption(option)
         if folder:
             os.environ[variable] = str(Path(folder).absolute())
-    if config.getoption("-m") == "not nightly":
+    in_gate = config.getoption("-m") == "not nightly"
+    bounds = watchdog.GATE if in_gate else watchdog.NIGHT
+    config.pluginmanager.register(watchdog.Watchdog(bounds))
+    os.environ.setdefault("DARWINN_RTL_CYCLES", str(bounds.cycles))
+    os.environ.setdefault(bounded.SECONDS_VARIABLE, f"{bounds.processor / 2:g}")
+    if in_gate:
         # The RTL tests of the gate simulate seconds of what takes a minute to build.
         os.environ.setdefault("DARWINN_RTL_OPTIMIZATION", "1")
     os.environ.setdefault(nightly.SEED_VARIABLE, str(SystemRandom().randrange(1 << 31)))
