@@ -97,6 +97,18 @@ class RegisterAdapter(uvm_reg_adapter):
         rw.status = uvm_status_e.UVM_NOT_OK if bus_item.error else uvm_status_e.UVM_IS_OK
 
 
+class LockedRegister(uvm_reg):
+    """A register whose reset leaves its lock to the access that holds it.
+
+    pyuvm's own takes the lock away, so two accesses may have it, and one gives it back twice.
+    """
+
+    def reset(self, kind: str = "HARD") -> None:
+        """Reset the mirror of each field."""
+        for field in self.get_fields():
+            field.reset(kind)
+
+
 class RegisterModel(uvm_reg_block):
     """Every register of the harness that is not a memory, by name, with its mirror.
 
@@ -115,7 +127,7 @@ class RegisterModel(uvm_reg_block):
         self.map.set_auto_predict(True)
 
     def _add(self, entry: Register) -> None:
-        register = uvm_reg(entry.name, entry.width)
+        register = LockedRegister(entry.name, entry.width)
         register.configure(self)
         for field in fields_of(entry):
             model = uvm_reg_field(field.name)

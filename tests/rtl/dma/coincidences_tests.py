@@ -13,6 +13,7 @@ import cocotb
 import pyuvm
 from cocotb.triggers import RisingEdge
 from coincidences import Seen
+from darwinn_rtl.bench import WaitTimeout
 from darwinn_rtl.coverage_report import keep_bins
 from darwinn_rtl.dma.descriptor_model import Descriptor, DescriptorModel, Outcome, Performed, Window
 from darwinn_rtl.dma.environment import DmaEnvironment, DmaTest
@@ -38,7 +39,9 @@ CHUNK_BYTES = 0x4000
 WRITES = range(CHUNKS + CHUNK_BYTES, MEMORY_BYTES)
 """What transfers read, and where they write: apart from each other and from what is the queue's."""
 LIMIT = 30_000
-"""Cycles of the longest wait."""
+"""Cycles of the longest wait for one thing."""
+PROGRAM_LIMIT = 10 * LIMIT
+"""The same for a program and what is done beside it."""
 SILENCE = 250
 """Cycles without a beat or an event after which nothing more can come."""
 OF_THE_QUEUE = ("instruction_queue_int_status", "harness_dma_completed")
@@ -176,13 +179,21 @@ class Coincidences(DmaTest):
             await environment.reset()
             # Descriptors that are still to come are issued to the end: outputs need their bytes.
             environment.source.pending += program.output
-            for task in (together[0], *self.accesses):
-                await task
+            await self.ended([together[0], *self.accesses], "what a reset has broken off")
             return
-        for task in together:
-            await task
+        await self.ended(together, "a program and what is done beside it")
         await (self.settle if knobs.switches else self.finish)()
         self.compare(program)
+
+    async def ended(self, tasks: list[Any], what: str) -> None:
+        """Wait until these tasks are done, and raise what one of them has raised."""
+        try:
+            await self.bench.until(lambda: all(task.done() for task in tasks), what, PROGRAM_LIMIT)
+        except WaitTimeout as timeout:
+            waiting = "\n".join(repr(task) for task in tasks if not task.done())
+            raise WaitTimeout(f"{timeout}\nthese have not ended:\n{waiting}") from None
+        for task in tasks:
+            await task
 
     def drawn(
         self, random: Random, knobs: Knobs, memory: bytes

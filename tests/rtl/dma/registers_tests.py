@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import combinations, product
 
 import cocotb
@@ -146,3 +147,24 @@ class AnyHost(DmaTest):
             for offset, task in zip(offsets[2:], reading, strict=True):
                 assert task.result().data == values[offset], f"{offset:#x} after {cycles} cycles"
             values |= given
+
+
+@pyuvm.test()
+class AccessesBesideAReset(DmaTest):
+    """Accesses of one register, under way in whatever cycle a reset comes, all end, in error or
+    not; so do those behind it."""
+
+    async def scenario(self, environment: DmaEnvironment) -> None:
+        await environment.reset()
+
+        async def ends(name: str) -> None:
+            with suppress(AssertionError):  # the reset breaks it off
+                await environment.registers.read(name)
+
+        for before in range(12):
+            under_way = [cocotb.start_soon(ends("dma_paused")) for _ in range(3)]
+            await self.bench.cycles(before)
+            await environment.reset()
+            under_way.append(cocotb.start_soon(ends("dma_paused")))
+            await with_timeout(Combine(*under_way), 4 * LONGEST_NS, "ns")
+            assert await environment.registers.read("dma_paused") == 0
