@@ -26,6 +26,11 @@ class Rule:
     says: str
     chapter: str
 
+    @property
+    def constant(self) -> str:
+        """Its name in ``axi_port_check``."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
 
 def _channel(name: str, side: str) -> Iterator[Rule]:
     """The rules of every channel."""
@@ -84,10 +89,7 @@ def module_part() -> str:
         [
             "  // Generated from darwinn_rtl.axi_rules (make docs).",
             f"  localparam int Rules = {len(RULES)};",
-            *(
-                f"  localparam int {_constant(rule.name)} = {number};"
-                for number, rule in enumerate(RULES)
-            ),
+            *(f"  localparam int {rule.constant} = {number};" for number, rule in enumerate(RULES)),
             "  task automatic tell(input logic [Rules-1:0] broken, input logic [IdBits-1:0] id);",
             "    int i;  // of the task: a scope of its own would be in the message",
             "    for (i = 0; i < Rules; i = i + 1) begin",
@@ -109,7 +111,7 @@ _COLUMNS = 100
 
 def _item(rule: Rule) -> str:
     """The message of a rule, broken into lines as the formatter of the sources does."""
-    at, name = " " * 10, _constant(rule.name)
+    at, name = " " * 10, rule.constant
     text = f'"{rule.side}: {rule.name}: {rule.says} (ID %0d)"'
     deep = f"{at}    "
     forms = (
@@ -120,10 +122,6 @@ def _item(rule: Rule) -> str:
     )
     fits = (form for form in forms if max(map(len, form.splitlines())) <= _COLUMNS)
     return next(fits, forms[-1])
-
-
-def _constant(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))
 
 
 _HEAD = "| rule | side | requirement | chapter |"

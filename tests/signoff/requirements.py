@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from darwinn_rtl.axi_rules import RULES
+from faults import untold
 
 from tests.signoff.statements import Statement, statements
 
@@ -110,8 +111,9 @@ def _rules(more: dict[str, Any]) -> Iterator[Requirement]:
         number = f"BUS-{rule.name}"
         said = Statement("rtl-bus.md", "The rules", f"{rule.name}: {rule.side}: {rule.says}")
         own = _evidence(more.get(number, {}))
-        tests = (*(test.format(rule.name) for test in RULE_TESTS), *own.pop("tests"))
-        yield Requirement(number, (said,), tests=tests, **own)
+        own["tests"] = (*(test.format(rule.name) for test in RULE_TESTS), *own["tests"])
+        own["faults"] = (untold(rule), *own["faults"])
+        yield Requirement(number, (said,), **own)
 
 
 def _evidence(entry: dict[str, Any]) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from darwinn_rtl.axi_rules import RULES, Rule
 from weaving import Edit
 
 CYCLES = "tests/rtl/dma/test_programs.py::test_random_programs_equal_the_models_to_the_cycle"
@@ -95,6 +96,11 @@ def _interrupts(name: str) -> str:
 def _rule(name: str) -> str:
     told = "test_what_breaks_a_rule_is_told_under_its_name"
     return f"tests/rtl/dma/test_axi_check.py::{told}[{name}]"
+
+
+def untold(rule: Rule) -> str:
+    """The name of the fault that keeps a rule of the bus from being told."""
+    return f"{rule.constant}Untold"
 
 
 def _queue(name: str) -> str:
@@ -1555,5 +1561,16 @@ MUTATIONS = (
         "the plain player does not notice that a read of memory has failed",
         Edit("plain_player.v", "m_rvalid && m_rready && «m_rresp[1]»", "1'b0"),
         test=_player("notices_what_the_chip_does[a read that fails]"),
+    ),
+    *(
+        _mutation(
+            untold(rule),
+            f"what breaks {rule.name} is not told",
+            Edit(
+                "axi_port_check.sv", "if («broken[i]») begin", f"broken[i] && i != {rule.constant}"
+            ),
+            test=_rule(rule.name),
+        )
+        for rule in RULES
     ),
 )
