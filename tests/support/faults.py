@@ -17,9 +17,12 @@ PROGRAMS = "tests/rtl/dma/test_programs.py::"
 LIMITS = "tests/rtl/dma/test_programs.py::test_every_bit_of_the_burst_limit_counts"
 SIZES = "tests/rtl/dma/test_programs.py::test_every_bit_of_a_size_counts"
 
+SENDERS = "tests/rtl/chip/test_coincidences.py::test_whatever_comes_together_loses_no_row"
 COINCIDENCES = "tests/rtl/dma/test_coincidences.py::test_whatever_comes_together_changes_no_byte"
 
 WRONG = "tests/rtl/dma/test_programs.py::test_whatever_is_wrong_is_reported"
+
+TILE_CYCLES = "tests/rtl/tile/test_timing.py::test_programs_of_a_tile_take_the_predicted_cycles"
 
 TENSOR = "tests/rtl/tile/test_tensor_unit.py::test_multiply_accumulate[gate]"
 MAXIMUM = "tests/rtl/tile/test_tensor_unit.py::test_a_maximum_is_that_of_its_byte_planes[14-10]"
@@ -1561,6 +1564,108 @@ MUTATIONS = (
         "the plain player does not notice that a read of memory has failed",
         Edit("plain_player.v", "m_rvalid && m_rready && «m_rresp[1]»", "1'b0"),
         test=_player("notices_what_the_chip_does[a read that fails]"),
+    ),
+    _mutation(
+        "OneStreamHoldsAll",
+        "while nobody takes the bytes of a stream, no stream asks for more",
+        Edit(
+            "dma_reader.sv",
+            "if («request_valid[(int'(served)+i)%ReadStreams]»)",
+            "request_valid[(int'(served)+i)%ReadStreams] && (stream_valid & ~stream_ready) == '0",
+        ),
+        test="tests/rtl/dma/test_events.py::test_event[StreamsAreIndependent]",
+    ),
+    _mutation(
+        "StreamsChangePlaces",
+        "inputs come in the stream of parameters, and parameters in that of inputs",
+        Edit("dma_engine.sv", "is_data && head.tag == «4'(i)»", "4'(i == 0 ? 0 : 3 - i)"),
+        test=PLAYED,
+    ),
+    _mutation(
+        "ChunkStopsWithQueue",
+        "a chunk that is being fetched waits while the queue is off",
+        Edit(
+            "host_interface.sv",
+            "dma2input_activation_ready, «dma2core_instruction_ready»",
+            "dma2core_instruction_ready && queue_enabled",
+        ),
+        test=_queue("AnyMoment"),
+    ),
+    _mutation(
+        "QueueIsNeverFull",
+        "a full queue of instructions takes one more",
+        Edit("instruction_queue.sv", "in_ready = «stored != (PointerBits + 1)'(Depth)»", "1'b1"),
+        test="tests/rtl/chip/test_ring_and_dispatch.py::test_a_full_queue_holds_back_the_core",
+    ),
+    _mutation(
+        "RowsDoNotWait",
+        "a ring consumer takes a row while it holds one",
+        Edit("ring_consumer.sv", "ring2unit_row_ready = «!arrived_valid || writes»", "1'b1"),
+        test="tests/rtl/chip/test_tiles.py::test_rows_wait_on_the_ring_for_tiles_that_are_late",
+    ),
+    _mutation(
+        "AbsentTilesAreAwaited",
+        "a fence of the core waits for tiles that the build does not have",
+        Edit(
+            "scalar_fence.sv",
+            "reached = «(core2fence_instruction_data.wait_idle & ~units2fence_idle) == '0»",
+            "(core2fence_instruction_data.wait_idle & ~units2fence_idle) == '0"
+            " && (core2fence_instruction_data.tile_fence_valid >> Tiles) == '0",
+        ),
+        test="tests/rtl/chip/test_coincidences.py::test_a_fence_does_not_wait_for_tiles_that_a_build_lacks",
+    ),
+    _mutation(
+        "RunWaitsForResults",
+        "a run of sums that has ended waits until the unit's results have left",
+        Edit("tensor_output.sv", "unit2output_sums_ready = !busy || «last_word»", "1'b0"),
+        test=TILE_CYCLES,
+    ),
+    _mutation(
+        "SumsCountedAtTheEnd",
+        "the flag of partial sums counts the last iteration only",
+        Edit(
+            "tensor_unit.sv",
+            "take && «sum_step.ended[instruction.partial_sum_producer_depth]»",
+            "sum_step.last",
+        ),
+        test=TILE_CYCLES,
+    ),
+    _mutation(
+        "FlagWhileTheNextIsTaken",
+        "a ring consumer counts a row on its flag when the next one comes, too",
+        Edit(
+            "ring_consumer.sv",
+            "«writes && write_step.ended[4'(instruction.producer_depth)]»",
+            "(writes || arrives) && write_step.ended[4'(instruction.producer_depth)]",
+        ),
+        test=TILE_CYCLES,
+    ),
+    _mutation(
+        "IdleBeforeTheLastRow",
+        "narrow-to-wide is idle when it has read its last word",
+        Edit(
+            "narrow_to_wide.sv",
+            "unit2fence_idle = !starting && «!write_step.valid»",
+            "!read_step.valid",
+        ),
+        test=TILE_CYCLES,
+    ),
+    _mutation(
+        "SumWithBiasWraps",
+        "a sum with its bias wraps at the ends of int32",
+        Edit("output_stage.sv", "if («unsaturated[32] != unsaturated[31]»)", "1'b0"),
+        test="tests/rtl/tile/test_tensor_unit.py::test_a_sum_with_its_bias_saturates",
+    ),
+    _mutation(
+        "RowOfAnotherSender",
+        "of several tiles that have a row, the ring carries that of the last",
+        Edit(
+            "ring_bus.sv",
+            "if («sender == SenderBits'(t + 1)») row",
+            "sender == SenderBits'(t + 1)"
+            " || (sender != '0 && sender < SenderBits'(t + 1) && tiles2ring_row_valid[t])",
+        ),
+        test=SENDERS,
     ),
     *(
         _mutation(

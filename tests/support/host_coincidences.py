@@ -194,7 +194,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "read_done": {"outputs": 0.1, "longest": 40},
     "register_written": {"accesses": 0.7},
     "register_read": {"accesses": 0.7},
-    "host_told": {"chunks": 20, "longest": 40, "block": True},
+    "host_told": {"chunks": 20, "longest": 40},
 }
 
 HOST = Record(0, "host_coincidences", Knobs, ANY, RECIPES, IMPOSSIBLE)

@@ -8,7 +8,9 @@ from random import Random
 
 import pytest
 from coincidences import Seen
-from core_coincidences import CORE, CoreProgram, fill, small_chip
+from core_coincidences import CORE, EVERY, CoreProgram, fill, small_chip
+from darwinn_sim import chip
+from darwinn_sim.isa.builder import build
 from harness_runs import require_toolchain
 from nightly import nightly_seed, note
 
@@ -51,6 +53,18 @@ def test_no_cycle_passes_in_a_run_of_none() -> None:
         rtl.run(0)
         assert rtl.cycle == before
         rtl.run(3)
+    rtl.close()
+
+
+def test_a_fence_does_not_wait_for_tiles_that_a_build_lacks() -> None:
+    """Of the tiles that it names, those that are there have passed theirs."""
+    require_toolchain()
+    from darwinn_rtl.chip.player import ChipPlayer
+
+    rtl = ChipPlayer(1, small_chip(), stall_seed=1)
+    named = {"tile_fence_valid": (1 << chip.TILES) - 1, "tile_fence_count": 1}
+    rtl.hand_over("TileFence", build([("TileFence", {"tiles": EVERY, "increment": 1})]), EVERY)
+    rtl.hand_over("ScalarFence", build([("ScalarFence", named)]))
     rtl.close()
 
 

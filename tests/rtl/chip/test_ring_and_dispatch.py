@@ -306,12 +306,14 @@ def _passes(playing: Chip, fields: dict[str, Any]) -> bool:
 
 
 def _ends(wait: Callable[[], None]) -> bool:
-    """Whether a wait ends, or nothing moves any more."""
+    """Whether a wait ends, or nothing moves any more; a rule that is broken is neither."""
+    from darwinn_rtl.player import RtlTimeout
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("darwinn_rtl.player.STANDSTILL", SHORT)
         try:
             wait()
-        except SimulationError:
+        except RtlTimeout:
             return False
     return True
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from chip_runs import ScalarSide
 from darwinn_sim import chip
-from darwinn_sim.errors import SimulationError
 from darwinn_sim.isa.builder import build
 from darwinn_sim.timing.description import chip_description
 from exact_waits import exact_waits
@@ -175,6 +173,8 @@ def test_a_full_outfeed_holds_the_ring() -> None:
 def test_fences_wait_and_load() -> None:
     """A fence waits for flags, units and tile fences, then loads flags and forgets the fences."""
     both = ScalarSide({0: 0})
+    from darwinn_rtl.player import RtlTimeout
+
     stream = bytes(range(256)) * 2
     both.stream(1, stream)
     units = Walk((64, 1, 1), (1, 0, 0)).fields("PopInput", "buffer")
@@ -194,6 +194,6 @@ def test_fences_wait_and_load() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("darwinn_rtl.player.STANDSTILL", 2500)
         begin = both.rtl.cycle
-        with contextlib.suppress(SimulationError):
+        with pytest.raises(RtlTimeout):
             both.rtl.hand_over("ScalarFence", waits)
         assert both.rtl.cycle - begin > 2500, "the fence did not wait"

@@ -177,8 +177,10 @@ class Coincidences(DmaTest):
             self.model = None
             self.bench.dut.core2queue_chunk_valid.value = 0
             await environment.reset()
-            # Descriptors that are still to come are issued to the end: outputs need their bytes.
-            environment.source.pending += program.output
+            # Descriptors that are still to come are issued to the end. Outputs need their bytes,
+            # also those behind the program's window: a reset makes it larger.
+            outputs = (each for each in program.descriptors if each.tag == DescriptorTag.OUTPUT)
+            environment.source.pending += bytes(sum(each.size for each in outputs))
             await self.ended([together[0], *self.accesses], "what a reset has broken off")
             return
         await self.ended(together, "a program and what is done beside it")

@@ -652,7 +652,7 @@ class AskedMeanwhile(DmaTest):
 @pyuvm.test()
 class AnyMoment(DmaTest):
     """DMA is paused, the core halted, the tail moved or the queue turned off in any cycle of two
-    chunks: what is to come comes once, in its order and whole."""
+    chunks: what is to come comes once, in its order and whole, also while the queue is off."""
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         queue = Queue(environment)
@@ -675,11 +675,15 @@ class AnyMoment(DmaTest):
 
     async def works_after_off(self, queue: Queue, delay: int) -> None:
         taking = await self.begin(queue, 2)
+        counts = {"asked": 0, "come": 0}
+        counting = cocotb.start_soon(self.count(counts))
         await self.bench.cycles(delay)
         await queue.turn(on=False)
         taking.cancel()
         self.bench.dut.core2queue_chunk_valid.value = 0
         await self.bench.cycles(60)
+        counting.cancel()
+        assert counts["come"] == counts["asked"], f"turned off after {delay} cycles: {counts}"
         await queue.write("instruction_queue_tail", 0)
         await queue.turn(on=True)
         await queue.write("instruction_queue_tail", 1)
@@ -693,6 +697,16 @@ class AnyMoment(DmaTest):
             queue.post(place, WINDOW + CHUNKS + 64 * place, 24)
         await queue.write("instruction_queue_tail", 2)
         return cocotb.start_soon(self.take(queue, chunks))
+
+    async def count(self, counts: dict[str, int]) -> None:
+        """Count the bytes of chunks that the core has been given, and those that have come."""
+        dut, edge = self.bench.dut, RisingEdge(self.bench.clk)
+        while True:
+            await edge
+            if dut.core2queue_chunk_valid.value and dut.core2queue_chunk_ready.value:
+                counts["asked"] += int(dut.queue2core_chunk_size.value)
+            if dut.dma2core_instruction_valid.value and dut.dma2core_instruction_ready.value:
+                counts["come"] += int(dut.dma2core_instruction_count.value)
 
     async def take(self, queue: Queue, chunks: int) -> list[bytes]:
         return [await queue.take() for _ in range(chunks)]
