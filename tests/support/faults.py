@@ -1628,7 +1628,7 @@ MUTATIONS = (
             "take && «sum_step.ended[instruction.partial_sum_producer_depth]»",
             "sum_step.last",
         ),
-        test=TILE_CYCLES,
+        test=TENSOR,
     ),
     _mutation(
         "FlagWhileTheNextIsTaken",
@@ -1638,7 +1638,7 @@ MUTATIONS = (
             "«writes && write_step.ended[4'(instruction.producer_depth)]»",
             "(writes || arrives) && write_step.ended[4'(instruction.producer_depth)]",
         ),
-        test=TILE_CYCLES,
+        test=RING,
     ),
     _mutation(
         "IdleBeforeTheLastRow",

@@ -54,7 +54,7 @@ def predicted(operations: list[Operation]) -> int:
 
 @nightly_too
 def test_programs_of_a_tile_take_the_predicted_cycles(nightly: bool) -> None:
-    check_cases("cycles of tile programs", st.data(), check_cycles, 4, nightly=nightly)
+    check_cases("cycles of tile programs", st.data(), check_cycles, 40, nightly=nightly)
 
 
 def check_cycles(data: st.DataObject) -> None:
