@@ -21,8 +21,8 @@ from unit_bench import Bench
 from unit_cases import input_pop
 from unit_cases.ring_scalar_side import infeeds, outfeeds
 
-EXAMPLES = 25
-OUTFEED_EXAMPLES = 15
+EXAMPLES = 100
+OUTFEED_EXAMPLES = 60
 """Fewer: each has several rows to wait for."""
 
 ROW_CYCLES = 110

@@ -52,14 +52,14 @@ def predicted(operations: list[Operation]) -> int:
 @nightly_too
 def test_programs_of_the_chip_take_the_predicted_cycles(nightly: bool) -> None:
     """Every unit alone and with others: ring, mesh, fences, scalar side, tiles."""
-    check_cases("cycles of chip programs", programs(), check_program, 25, nightly=nightly)
+    check_cases("cycles of chip programs", programs(), check_program, 60, nightly=nightly)
 
 
 @nightly_too
 def test_fences_that_count_turns_take_the_predicted_cycles(nightly: bool) -> None:
     """A fence passes in the cycle in which the turns are as many as it says, on both."""
     cases = counted_turns().map(lambda operations: [*FROM_RESET, *operations])
-    check_cases("cycles of counting fences", cases, check_program, 15, nightly=nightly)
+    check_cases("cycles of counting fences", cases, check_program, 60, nightly=nightly)
 
 
 _READS, _WRITES = (line("MeshSouth", side, 3) for side in ("narrow_read", "narrow_write"))
@@ -129,7 +129,7 @@ outputs = st.lists(
 @nightly_too
 def test_outputs_anywhere_take_the_predicted_cycles(nightly: bool) -> None:
     """Bursts of any length, from any byte of a word on, and up to a multiple of 4 KiB."""
-    check_cases("cycles of outputs", outputs, check_outputs, 15, nightly=nightly)
+    check_cases("cycles of outputs", outputs, check_outputs, 60, nightly=nightly)
 
 
 def check_outputs(sent: list[Sent]) -> None:
@@ -225,7 +225,7 @@ networks: st.SearchStrategy[Sample] = st.one_of(
 def test_networks_take_the_predicted_cycles(nightly: bool) -> None:
     """From the request to the interrupt: fetched instructions, DMA, scalar side, ring, tiles."""
     check_cases(
-        "cycles of networks", networks, check_network, 3, nightly=nightly, nightly_examples=40
+        "cycles of networks", networks, check_network, 6, nightly=nightly, nightly_examples=40
     )
 
 

@@ -207,7 +207,7 @@ def test_an_iteration_takes_a_cycle() -> None:
 
 def _check_random(operation: str, nightly: bool) -> None:
     check = partial(_check, operation)
-    check_cases(f"RTL tensor unit, {operation}", cases(operation), check, 15, nightly=nightly)
+    check_cases(f"RTL tensor unit, {operation}", cases(operation), check, 60, nightly=nightly)
 
 
 def test_zero_points_begin_anew_however_far_their_next_row_is() -> None:
@@ -575,7 +575,7 @@ def test_an_interpolation_leaves_its_sums_in_wide_memory() -> None:
     """Where it is told to; the results are the same."""
     wide = cases(slow.INTERPOLATE).map(lambda case: (case[0] | {"partial_sum_read": 1}, *case[1:]))
     check = partial(_check, slow.INTERPOLATE)
-    check_cases("RTL tensor unit, sums of interpolations", wide, check, 15, nightly=False)
+    check_cases("RTL tensor unit, sums of interpolations", wide, check, 60, nightly=False)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 20])
