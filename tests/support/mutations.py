@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from darwinn_rtl.build import ARGUMENT_VARIABLE
@@ -40,10 +41,11 @@ def changes_of(sources: Mapping[str, str]) -> dict[int, list[Change]]:
 
 @cache
 def mutated_sources() -> Path:
-    """The folder of the copy that holds all faults."""
-    folder = build_root() / "mutated"
+    """The folder of the copy that holds all faults: one for each checkout, whose faults differ."""
+    checkout = sha256(str(ROOT).encode()).hexdigest()[:12]
+    folder = build_root() / f"mutated-{checkout}"
     sources = sources_in(source_folder())
-    with locked(build_root() / "mutated-lock"):
+    with locked(build_root() / f"mutated-{checkout}-lock"):
         write_copy(source_folder(), folder, sources, changes_of(sources))
     return folder
 
