@@ -222,19 +222,28 @@ class Coincidences(DmaTest):
         return program, DescriptorModel(bytearray(memory), window, word, program.bad_words)
 
     async def fetch(self, knobs: Knobs) -> None:
-        """Post chunks, some ahead, and take each after a while."""
+        """Take chunks that the host posts: some ahead, and some while the one before comes."""
         queue, random, size = self.queue, self.bench.random, GOOD["instruction_queue_size"]
         posted: list[bytes] = []
-        for number in range(knobs.chunks):
-            while len(posted) < min(knobs.chunks, number + knobs.ahead):
+
+        async def post(until: int, after: int = 0) -> None:
+            await self.bench.cycles(after)
+            while len(posted) < min(knobs.chunks, until):
                 at, length = CHUNKS + random.randrange(CHUNK_BYTES - 300), random.randint(1, 120)
                 queue.post(len(posted) % size, WINDOW + at, length)
                 posted.append(bytes(queue.memory.data[at : at + length]))
                 await queue.write("instruction_queue_tail", len(posted) % size)
+
+        for number in range(knobs.chunks):
+            await post(number + knobs.ahead)
             await self.bench.cycles(random.choice((0, 1, 5, 60)))
+            # Of the ring one place stays free.
+            until = number + min(random.randint(0, knobs.ahead + 1), size - 1)
+            posting = cocotb.start_soon(post(until, random.randint(1, 60)))
             assert await queue.take(LIMIT) == posted[number], f"chunk {number}"
+            await posting
             self.chunks += 1
-            if random.random() < 0.3 and knobs.ahead == 1 and knobs.block:
+            if random.random() < 0.3 and len(posted) == self.chunks and knobs.block:
                 await queue.told(self.chunks % size, LIMIT)
 
     async def ask(self, knobs: Knobs) -> None:
