@@ -36,6 +36,7 @@ TITLES = {
     "TILE": "The tile",
     "UNIT": "What the units of a tile compute",
     "NUM": "Numbers",
+    "PLAIN": "The player in plain Verilog",
     "BUS": "The AXI bus",
 }
 _HEAD = (
