@@ -56,7 +56,7 @@ def blocks(program: LoweredProgram, *, again: bool = False) -> Iterator[Records[
     for number, start in enumerate(program.starts):
         core["pc"], core["halted"], core["loop_depth"] = program.entries[number], 0, 0
         core["end_pc"] = start + program.chunks[number].bundles
-        # A short program has few steps, as far as it has no loops.
+        # A short program has few steps, unless it has loops: then blocks grow.
         room = min(BLOCK, program.chunks[number].bundles + _BESIDE)
         first = 1
         reason = _BLOCK_FULL
@@ -75,6 +75,8 @@ def blocks(program: LoweredProgram, *, again: bool = False) -> Iterator[Records[
             descriptors += handed_over
             if used:
                 yield block[:used]
+            if reason == _BLOCK_FULL:
+                room = min(BLOCK, 2 * room)
             if core["work"] >= MAX_BUNDLES or core["bundles"] > MAX_BUNDLES:
                 raise NotEnded(f"{MAX_BUNDLES} bundles", _standing(core, program))
             if descriptors > MAX_DESCRIPTORS:

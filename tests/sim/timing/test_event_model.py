@@ -488,6 +488,19 @@ def test_an_endless_program_is_ended_in_bounded_memory(
         tracemalloc.stop()
 
 
+def test_a_loop_of_a_short_program_is_recorded_in_few_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Blocks of as many steps as the program has were a hundred times slower."""
+    monkeypatch.setattr(trace, "MAX_BUNDLES", LONG)
+    program = lower((frame(build([("TileFence", {"tiles": 1}), BACK])),))
+    steps: list[int] = []
+    with pytest.raises(NotEnded):
+        steps.extend(len(block) for block in trace.blocks(program))
+    assert sum(steps) == 1 + LONG // 2
+    assert len(steps) <= trace.BLOCK.bit_length() + LONG // 2 // trace.BLOCK
+
+
 @pytest.mark.parametrize("name", [name for name in endless.BODIES if not name.startswith("one ")])
 def test_seconds_without_progress_end_the_look_through_a_trace(
     name: str, monkeypatch: pytest.MonkeyPatch
