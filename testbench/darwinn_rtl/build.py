@@ -58,6 +58,11 @@ build takes much less time, and a simulation more: for a short run (docs/rtl-run
 
 _OPTIMIZATION = "2"
 
+_IN_ONE_FILE = ("-MAKEFLAGS", "VM_PARALLEL_BUILDS=0")
+"""Verilator's option that compiles all C++ of a module together. Then no header is precompiled:
+that takes seconds, and it differs with the folder, so that a compiler cache knows no object again
+that was made with it."""
+
 _MAIN = "cocotb_main.cpp"
 
 LOG_LINES = 60
@@ -113,13 +118,20 @@ class Design:
         # Such builds are told apart from others, which keep the names that they have.
         kind += ("internals",) * self.internals + ("stock_main",) * self.stock_main
         kind += tuple(self.sizes.items()) + tuple(self.bound.items())
-        kind += (f"-O{self.optimization}",) * (self.optimization != _OPTIMIZATION)
+        if self.in_one_file:
+            kind += (f"-O{self.optimization}", "in one file")
         # Sources of one's own, beside ours.
         kind += tuple(filter(None, [own_folder()]))
         # So are those of other chips than the built-in harness.
         kind += parameters.differences()
         text = repr((self.parameters, self.c_sources, *kind, *made_from))
         return f"{self.top}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    @property
+    def in_one_file(self) -> bool:
+        """Whether its C++ is compiled as one file (``_IN_ONE_FILE``): with fewer optimisations that
+        takes less time, and with all of them a change takes more."""
+        return self.optimization != _OPTIMIZATION
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -397,11 +409,12 @@ def _blocks(
     """
     words = []
     for name in design.blocks:
-        place = folder / f"block-{name}"
+        place = folder / f"module-{name}"
         archive = place / f"libV{name}.a"
         _verilate(
             *("--prefix", f"V{name}", "--top-module", name, "--Mdir", str(place)),
             *_library_arguments(design.optimization),
+            *_IN_ONE_FILE,
             *map(str, (*packages, source(f"{name}.sv"))),
             design=replace(design, waves=False),
             output=output,
@@ -418,6 +431,7 @@ def _verilate(*arguments: str, design: Design, output: IO[str]) -> None:
         *("verilator", *VERILATOR_ARGUMENTS, *search_arguments()),
         *("-MAKEFLAGS", f"OPT_FAST={level} OPT_GLOBAL={level}"),
         *_instruments(design),
+        *(_IN_ONE_FILE if design.in_one_file else ()),
         *("-CFLAGS", f"-I{Path(output.name).parent}"),  # the generated header
         *arguments,
     ]

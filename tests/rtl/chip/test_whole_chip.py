@@ -119,3 +119,17 @@ def test_resets_at_any_moment(tmp_path: Path) -> None:
     """A hundred resets in the middle of something, each followed by a fresh start."""
     small("DriverSteps", nightly_seed(), tmp_path, **{LONGEST: 600, RESETS: 100})
     note("resets of the whole chip", 100, nightly_seed())
+
+
+def test_tiles_that_two_builds_have_are_compiled_once() -> None:
+    """What a precompiled header goes into differs with the folder, also for a compiler cache."""
+    require_toolchain()
+    from darwinn_rtl.build import build, library
+    from darwinn_rtl.chip.environment import DESIGN
+    from darwinn_rtl.chip.player import design
+
+    folders = build(DESIGN).parent, library(design()).parent
+    for folder in folders:
+        module = folder / "module-tile"
+        assert (module / "libVtile.a").exists()
+        assert not list(module.glob("*.gch"))
