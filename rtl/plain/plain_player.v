@@ -269,13 +269,13 @@ module plain_player;
       if (done_valid[OUTPUT_DONE]) outputs_done = outputs_done + 1;
       case (operation)
         WRITE: begin
-          address_taken = awvalid && awready;
-          data_taken = wvalid && wready;
+          address_taken = awready;
+          data_taken = wready;
           taken = bvalid;
           refused = bresp != 0;
         end
         READ: begin
-          address_taken = arvalid && arready;
+          address_taken = arready;
           taken = rvalid;
           refused = rresp != 0;
           answer = rdata;

@@ -79,8 +79,9 @@ FIRST = 3
 CPU_SECONDS, SECONDS = 200, 7200
 """So long may the tests of a mutant take: each process, and all together; without one they take a
 minute. Building, which only the first run does, takes longer."""
-_BENCH = "bench"
-"""The folder whose sources are not the harness, but what plays it."""
+_BENCH, _MEMORIES = "bench", ("host_memory.sv", "unruly_memory.sv")
+"""The folder whose sources are not the harness, but what plays it; and those of them that are judged
+all the same."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ class Project:
         sources = {
             path.relative_to(ROOT).as_posix(): path.read_bytes()
             for path in sorted(source_folder().rglob("*.sv" if second else "*.*v"))
-            if path.parent.name != _BENCH and (second or not path.name.endswith(CHECK))
+            if (path.parent.name != _BENCH or (path.name in _MEMORIES and not second))
+            and (second or not path.name.endswith(CHECK))
         }
         kinds = Moments if second else Finder
         return cls(sources, mutants_of(Elaborated.harness(source_folder()), sources, ROOT, kinds))

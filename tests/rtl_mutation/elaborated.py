@@ -14,6 +14,8 @@ from pyslang.driver import Driver
 
 TOPS = ("chip_player", "harness")
 """They hold every module that is not a bench itself."""
+_MEMORIES = ("-GMemory=1", "-GUnruly=1")
+"""One of them has the host memory that answers in order, one the unruly one."""
 PLAYER = "plain_player"
 """It holds the modules in plain Verilog, beside the chip."""
 
@@ -27,7 +29,6 @@ _HOLD = (
 
 _TIME = "--timescale=1ns/1ns"
 """Of all modules that say nothing of it."""
-_HERE = Path()
 
 
 class CannotElaborate(Exception):
@@ -40,10 +41,10 @@ class Elaborated:
     Raises :class:`CannotElaborate` with what slang says.
     """
 
-    def __init__(self, paths: Sequence[Path], tops: Sequence[str], included: Path = _HERE) -> None:
+    def __init__(self, paths: Sequence[Path], tops: Sequence[str], *options: str) -> None:
         driver = Driver()
         driver.addStandardArgs()
-        words = [*(f"--top={top}" for top in tops), f"-I{included}", _TIME, *map(str, paths)]
+        words = [*(f"--top={top}" for top in tops), _TIME, *options, *map(str, paths)]
         if not driver.parseCommandLine(" ".join(["slang", *words])):
             raise CannotElaborate("slang does not take its command line")
         if not (driver.processOptions() and driver.parseAllSources()):
@@ -61,7 +62,8 @@ class Elaborated:
             sources = [*generated, *sorted(folder.rglob("*.sv"))]
             header = plain_sizes(cls(sources, [CHIP]).port_widths(), memory_bytes=64, regions=2)
             (place / PLAIN_SIZES).write_text(header)
-            return cls([*sources, *sorted(folder.rglob("*.v"))], [*TOPS, PLAYER], included=place)
+            paths = [*sources, *sorted(folder.rglob("*.v"))]
+            return cls(paths, [*TOPS, PLAYER], f"-I{place}", *_MEMORIES)
 
     def port_widths(self) -> dict[str, int]:
         """Bits of each port of the top."""
