@@ -30,7 +30,7 @@ WAIVERS = "waivers.vlt"
 
 
 _NOT_ALONE = (
-    *("axi_bench", "axi_check", "axi_lite", "axi_read", "axi_write"),
+    *("axi_bench", "axi_check", "axi_lite", "axi_read", "axi_write", "memory_bench"),
     *("coincidence_counter", "host_coincidences", "tile_coincidences", "core_coincidences"),
 )
 """Interfaces, and modules that are parts of a test or of a port that is an interface."""

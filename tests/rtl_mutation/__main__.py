@@ -80,8 +80,8 @@ CPU_SECONDS, SECONDS = 200, 7200
 """So long may the tests of a mutant take: each process, and all together; without one they take a
 minute. Building, which only the first run does, takes longer."""
 _BENCH, _MEMORIES = "bench", ("host_memory.sv", "unruly_memory.sv")
-"""The folder whose sources are not the harness, but what plays it; and those of them that are
-judged all the same."""
+"""The folder whose sources are not the harness, but what plays it; those of them that are judged
+all the same."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _QUEUE = f"{_DMA}/test_queue.py::test_queue"
 _WIDE_QUEUE = f"{_DMA}/test_queue.py::test_queue_on_a_bus_of_32_bytes"
 _BESIDE = f"{_DMA}/test_queue.py::test_transfers_beside_the_queue"
 _TOGETHER = f"{_DMA}/test_coincidences.py::test_whatever_comes_together_changes_no_byte"
-_UNRULY = f"{_PROGRAMS}::test_an_unruly_memory_changes_no_byte"
+_MEMORIES = f"{_DMA}/test_memories.py::test_the"
 _ENGINE = (_CYCLES, _EVENTS, _ON_THE_BUS)
 
 _SIDE = f"{_CHIP}/test_scalar_side.py"
@@ -94,8 +94,8 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/host/registers.sv", (_REGISTERS, _INTERRUPTS, _QUEUE)),
     ("rtl/host/chunk_queue.sv", (_QUEUE, _BESIDE)),
     ("rtl/host/bus_share.sv", (_QUEUE, _BESIDE)),
-    ("rtl/bench/host_memory.sv", (_CYCLES, _FAR_AWAY)),
-    ("rtl/bench/unruly_memory.sv", (_UNRULY,)),
+    ("rtl/bench/host_memory.sv", (f"{_MEMORIES}_memory_in_order_does_as_described",)),
+    ("rtl/bench/unruly_memory.sv", (f"{_MEMORIES}_unruly_memory_keeps_the_rules",)),
     ("rtl/plain/plain_memory.v", (f"{_CHIP}/test_plain_memory.py",)),
     ("rtl/plain/*.v", (f"{_CHIP}/test_plain_pins.py", f"{_CHIP}/test_plain_player.py")),
     ("rtl/host/host_interface.sv", (_INTERRUPTS, _QUEUE, _EVENTS, *_OUTPUT, _BESIDE, _CYCLES)),
@@ -111,7 +111,6 @@ FAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtl/dma/*.sv", (*_EVERY_BIT, _EVENTS, _QUEUE, _INTERRUPTS, *_ENGINE, _BESIDE, _TOGETHER)),
     ("rtl/host/*.sv", (_INTERRUPTS, _QUEUE, _REGISTERS, _EVENTS, *_ENGINE, _BESIDE, _TOGETHER)),
     ("rtl/host/host_interface.sv", (_SIDE, *_PLAYED)),
-    ("rtl/bench/host_memory.sv", (_WRONG, _ODD_SIZES, _QUEUE, _BESIDE)),
     ("rtl/host/chunk_queue.sv", (_WIDE_QUEUE,)),
 )
 """The same of tests that are asked of what those let pass."""

@@ -7,11 +7,10 @@ from random import Random
 
 import pytest
 from darwinn_rtl.source_files import source
-from plain_host_memory import HostMemory, Kind, Region
+from host_memory_model import BYTES, CYCLES, KINDS, REGIONS, HostMemory, Kind, drawn
 from second_simulator import compiled, require_icarus, simulated
 
 MEMORY = "plain_memory"
-CYCLES = 3000
 
 _BENCH = """\
 module bench;
@@ -37,39 +36,6 @@ module bench;
   end
 endmodule
 """
-
-
-KINDS = (Kind(8, 4, 3), Kind(4, 0, 1), Kind(32, 9, 200))
-
-READ = (Region(0x1000, 100, 0), Region(0x1050, 64, 100))
-"""The second begins before the end of the first, which has what both have."""
-WRITTEN = (Region(0xFF_0000_0010, 256, 200), Region(0x8000, 1, 199))
-REGIONS, BYTES = (*READ, *WRITTEN), 456
-"""Of a byte that is read and written in one cycle nothing is said."""
-
-
-def drawn(random: Random, kind: Kind, cycle: int) -> dict[str, int]:
-    """Inputs of a cycle, with addresses around both ends of regions. For a while much is asked for
-    and little is taken, then the other way round."""
-    busy = cycle // 500 % 2
-
-    def address(regions: tuple[Region, ...]) -> int:
-        region = random.choice(regions)
-        end = random.choice((region.start, region.start + region.size))
-        return end + random.randrange(-3 * kind.data_bytes, 2 * kind.data_bytes)
-
-    values = {name: random.getrandbits(width) for name, width in kind.inputs.items()}
-    return values | {
-        "rst_n": int(cycle > 1 and random.random() > 0.002),
-        "araddr": address(READ),
-        "arlen": random.choice((0, 0, 1, 2, 5, values["arlen"] if cycle % 7 == 0 else 17)),
-        "arvalid": int(random.random() < (0.1, 0.6)[busy]),
-        "rready": int(random.random() < (0.9, 0.5)[busy]),
-        "awaddr": address(WRITTEN),
-        "wstrb": random.choice(((1 << kind.data_bytes) - 1, values["wstrb"], 0, 1)),
-        "wlast": int(random.random() < 0.4),
-        "bready": int(random.random() < (0.9, 0.02)[busy]),
-    }
 
 
 def bits(values: dict[str, int], widths: dict[str, int]) -> str:

@@ -15,8 +15,8 @@ import pytest
 from darwinn_rtl.chip.recording import PROGRAM, Operation
 from darwinn_rtl.harness import HarnessDescription
 from darwinn_sim.isa.codes import DescriptorTag
+from host_memory_model import HostMemory, Kind, Region
 from plain_chip import MEMORY_BYTES, REGIONS, compiled_player, ports
-from plain_host_memory import HostMemory, Kind, Region
 from second_simulator import require_icarus, simulated
 
 OPERATIONS = 400

@@ -1,10 +1,11 @@
-"""A model of the host memory in plain Verilog, cycle by cycle, written from its description."""
+"""A model of the host memories that answer in order, cycle by cycle, from their description."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import NamedTuple
 
 OKAY, SLAVE_ERROR = 0, 2
@@ -79,18 +80,23 @@ class HostMemory:
     answer: tuple[int, int] | None = None
     """What the answer channel has."""
 
-    def outputs(self) -> dict[str, str | None]:
-        """Bits of each output; None where it has no meaning."""
+    def outputs(self, stall: int = 0) -> dict[str, str | None]:
+        """Bits of each output; None where it has no meaning.
+
+        ``stall`` has a bit for each channel that is held back: AR, R, AW, W, B.
+        """
         identifier, data, response, last = self.word or (None,) * 4
         answered, outcome = self.answer or (None,) * 2
         numbers = {
-            "arready": len(self.reads) < self.kind.requests,
+            "arready": len(self.reads) < self.kind.requests and not stall & 1,
             "rvalid": self.word is not None,
             "rid": identifier,
             "rresp": response,
             "rlast": last,
-            "awready": self.writing is None and len(self.answers) < self.kind.requests,
-            "wready": self.writing is not None,
+            "awready": self.writing is None
+            and len(self.answers) < self.kind.requests
+            and not stall & 4,
+            "wready": self.writing is not None and not stall & 8,
             "bvalid": self.answer is not None,
             "bid": answered,
             "bresp": outcome,
@@ -102,17 +108,17 @@ class HostMemory:
         }
         return found | {"rdata": data}
 
-    def after(self, given: Mapping[str, int]) -> HostMemory:
+    def after(self, given: Mapping[str, int], stall: int = 0) -> HostMemory:
         """The memory after a cycle with these inputs."""
         if not given["rst_n"]:
             return HostMemory(self.kind, self.bytes, self.regions)
-        outputs = self.outputs()
+        outputs = self.outputs(stall)
         read_asked, write_asked, word_written = (
             given[f"{channel}valid"] and outputs[f"{channel}ready"] == "1"
             for channel in ("ar", "aw", "w")
         )
-        self._read(rready=bool(given["rready"]))
-        self._answer(bready=bool(given["bready"]))
+        self._read(rready=bool(given["rready"]), stall=bool(stall & 2))
+        self._answer(bready=bool(given["bready"]), stall=bool(stall & 16))
         if read_asked:
             due = self.now + self.kind.latency
             self.reads.append(Request(due, given["arid"], given["arlen"], given["araddr"]))
@@ -123,11 +129,11 @@ class HostMemory:
         self.now += 1
         return self
 
-    def _read(self, *, rready: bool) -> None:
+    def _read(self, *, rready: bool, stall: bool) -> None:
         if self.word is not None and not rready:
             return
         self.word = None
-        if not self.reads or self.now < self.reads[0].due:
+        if stall or not self.reads or self.now < self.reads[0].due:
             return
         first = self.reads[0]
         size, last = self.kind.data_bytes, self.given == first.words
@@ -140,11 +146,11 @@ class HostMemory:
         if last:
             self.reads.popleft()
 
-    def _answer(self, *, bready: bool) -> None:
+    def _answer(self, *, bready: bool, stall: bool) -> None:
         if self.answer is not None and not bready:
             return
         self.answer = None
-        if self.answers and self.now >= self.answers[0][0]:
+        if self.answers and not stall and self.now >= self.answers[0][0]:
             _, identifier, failed = self.answers.popleft()
             self.answer = identifier, SLAVE_ERROR if failed else OKAY
 
@@ -173,3 +179,37 @@ class HostMemory:
         """Bits of the byte at a place; without one they are unknown."""
         byte = None if place is None else self.bytes[place]
         return "x" * 8 if byte is None else f"{byte:08b}"
+
+
+CYCLES = 3000
+KINDS = (Kind(8, 4, 3), Kind(4, 0, 1), Kind(32, 9, 200))
+
+READ = (Region(0x1000, 100, 0), Region(0x1050, 64, 100))
+"""The second begins before the end of the first, which has what both have."""
+WRITTEN = (Region(0xFF_0000_0010, 256, 200), Region(0x8000, 1, 199))
+REGIONS, BYTES = (*READ, *WRITTEN), 456
+"""Of a byte that is read and written in one cycle nothing is said."""
+
+
+def drawn(random: Random, kind: Kind, cycle: int) -> dict[str, int]:
+    """Inputs of a cycle, with addresses around both ends of regions. For a while much is asked for
+    and little is taken, then the other way round."""
+    busy = cycle // 500 % 2
+
+    def address(regions: tuple[Region, ...]) -> int:
+        region = random.choice(regions)
+        end = random.choice((region.start, region.start + region.size))
+        return end + random.randrange(-3 * kind.data_bytes, 2 * kind.data_bytes)
+
+    values = {name: random.getrandbits(width) for name, width in kind.inputs.items()}
+    return values | {
+        "rst_n": int(cycle > 1 and random.random() > 0.002),
+        "araddr": address(READ),
+        "arlen": random.choice((0, 0, 1, 2, 5, values["arlen"] if cycle % 7 == 0 else 17)),
+        "arvalid": int(random.random() < (0.1, 0.6)[busy]),
+        "rready": int(random.random() < (0.9, 0.5)[busy]),
+        "awaddr": address(WRITTEN),
+        "wstrb": random.choice(((1 << kind.data_bytes) - 1, values["wstrb"], 0, 1)),
+        "wlast": int(random.random() < 0.4),
+        "bready": int(random.random() < (0.9, 0.02)[busy]),
+    }
