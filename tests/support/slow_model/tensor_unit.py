@@ -33,7 +33,7 @@ def main_elements(fields: Fields) -> list[Element]:
     """The iterations of the main loops."""
     loop, limit = fields["main_alternate_loop"], fields["main_alternate_limit"]
     elements = [Element(0, index=i) for i in indices(fields["main_limit"], loop, limit)]
-    block_marks(elements, LOOPS)
+    block_marks(elements)
     return elements
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, product
 from typing import Any
 
 Fields = Mapping[str, Any]
@@ -28,32 +29,41 @@ def indices(
     limits: Sequence[int], alternate_loop: int, alternate_limit: int, target: int = 0
 ) -> Iterator[tuple[int, ...]]:
     """Index tuples (loop 0 first) of nested loops, the outermost loop slowest."""
-
-    def nest(loop: int, outer: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        if loop < 0:
-            yield outer
-            return
-        limit = limits[loop]
-        # outer holds the indices of the loops outside this one.
-        others = dict(enumerate(outer, loop + 1))
-        if loop == target and alternate_loop and others[alternate_loop] == limits[alternate_loop]:
+    for outer in product(*map(_count, reversed(limits[target + 1 :]))):
+        # The indices of the loops outside of the one whose limit may be another.
+        others = dict(enumerate(reversed(outer), target + 1))
+        limit = limits[target]
+        if alternate_loop and others[alternate_loop] == limits[alternate_loop]:
             limit = alternate_limit
-        for i in range(limit + 1):
-            yield from nest(loop - 1, (i, *outer))
-
-    yield from nest(len(limits) - 1, ())
+        for inner in product(*map(_count, (limit, *reversed(limits[:target])))):
+            yield (*outer, *inner)[::-1]
 
 
-def block_marks(elements: Sequence[Element], loops: int) -> None:
-    """Fill in which blocks begin and end: a block of depth d is one iteration of loops d and up."""
-    for depth in range(9):
-        d = min(depth, loops)
-        for i, element in enumerate(elements):
-            if i == 0 or depth == 0 or elements[i - 1].index[d:] != element.index[d:]:
-                element.begins.add(depth)
-            last = i == len(elements) - 1
-            if last or depth == 0 or elements[i + 1].index[d:] != element.index[d:]:
-                element.ends.add(depth)
+def _count(limit: int) -> range:
+    return range(limit + 1)
+
+
+def _advancing(before: tuple[int, ...], index: tuple[int, ...]) -> int:
+    """The loop that advances: those outside of it stay where they are."""
+    loop = 0
+    while before[loop + 1 :] != index[loop + 1 :]:
+        loop += 1
+    return loop
+
+
+def block_marks(elements: Sequence[Element]) -> None:
+    """Fill in which blocks begin and end: a block of depth d is one iteration of loops d and up.
+
+    Depth 0 is an element. Where loop k advances, the blocks of depth k and less are others.
+    """
+    for before, after in pairwise((None, *elements, None)):
+        depths = range(9)
+        if before is not None and after is not None:
+            depths = range(_advancing(before.index, after.index) + 1)
+        if before is not None:
+            before.ends.update(depths)
+        if after is not None:
+            after.begins.update(depths)
 
 
 def walk(fields: Fields, name: str, *, target: int = 0) -> list[Element]:
@@ -63,24 +73,23 @@ def walk(fields: Fields, name: str, *, target: int = 0) -> list[Element]:
         return fields[f"{name}_{part}"]
 
     limits, strides = get("limit"), get("stride")
-    loops = len(limits)
+    alternate_loop, alternate_reset = get("alternate_loop"), get("alternate_reset")
+    double_loop, double_offset = get("double_loop"), get("double_offset")
     body: list[Element] = []
     address = get("base")
     side = get("double_start")
-    for index in indices(limits, get("alternate_loop"), get("alternate_limit"), target):
+    for index in indices(limits, alternate_loop, get("alternate_limit"), target):
         if body:
             before = body[-1].index
-            advancing = max(k for k in range(loops) if before[k] != index[k])
+            advancing = _advancing(before, index)
             address += strides[advancing]
-            short = get("alternate_loop") and (
-                before[get("alternate_loop")] == limits[get("alternate_loop")]
-            )
-            if short and advancing > target:
-                address += get("alternate_reset")
-            if before[get("double_loop") :] != index[get("double_loop") :]:
+            if alternate_loop and before[alternate_loop] == limits[alternate_loop]:
+                # A short one ends.
+                address += alternate_reset if advancing > target else 0
+            if before[double_loop:] != index[double_loop:]:
                 side ^= 1
-        body.append(Element(address + side * get("double_offset"), index=index))
-    block_marks(body, loops)
+        body.append(Element(address + side * double_offset, index=index))
+    block_marks(body)
     if not fields.get(f"{name}_prologue_enable"):
         return body
     return list(_with_prologue(body, get))
