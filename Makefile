@@ -81,9 +81,10 @@ $(DEMO): $(CORE)
 	    $(RTL_OF_DEMO) $(BIN)/python -c $(BUILD_CHIP) 2>/dev/null; wait $$kernels
 	@touch $@
 
+# Kernels are compiled while the tools are downloaded.
 $(READY): $(CORE)
-	@$(PIP) --editable '.[dev]'
-	@$(BIN)/darwinn warm-up function time hazards proof
+	@$(BIN)/darwinn warm-up function time hazards proof & kernels=$$!; \
+	    $(PIP) --editable '.[dev]' || { kill $$kernels; exit 1; }; wait $$kernels
 	@touch $@
 
 demo: $(DEMO)  ## Build the sample models and verify them on the simulated chip, and on the RTL
