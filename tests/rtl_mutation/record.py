@@ -51,9 +51,15 @@ class Record:
         return sorted(caught, key=lambda test: (-caught[test], test))
 
     def write(self, catches: Iterable[Catch], existing: Collection[str]) -> None:
-        """Add some, and leave out those whose mutants do not exist any more."""
-        self._known |= {each.key: each for each in catches}
-        self._known = {key: each for key, each in self._known.items() if key in existing}
+        """Add some, and leave out those of the same files whose mutants do not exist any more: of a
+        file that has changed the earlier ones stay until it is judged anew."""
+        added = {each.key: each for each in catches}
+        files = {each.file for each in added.values()}
+        self._known = {
+            key: each
+            for key, each in (self._known | added).items()
+            if key in existing or each.file not in files
+        }
         found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for each in sorted(self._known.values()):
             found[each.file][f"{each.by} {each.digest}"].append(each.key)

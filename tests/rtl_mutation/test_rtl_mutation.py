@@ -380,17 +380,21 @@ def test_the_record_is_the_same_in_whatever_order_it_grows(tmp_path: Path) -> No
         Catch("m.sv", "k1", "a.py::test_a[2 x]", "d1"),
         Catch("m.sv", "k2", "b.py::test_b", "d2"),
         Catch("m.sv", "k3", "a.py::test_a[1]", "d1"),
-        Catch("n.sv", "gone", "the tests do not end", "d3"),
+        Catch("m.sv", "gone", "the tests do not end", "d3"),
+        Catch("n.sv", "changed", "b.py::test_b", "d2"),
     ]
     existing = {"k1", "k2", "k3"}
     for name, order in (("one", catches), ("other", catches[::-1])):
         for each in order:
-            Record(tmp_path / name).write([each], existing)
+            Record(tmp_path / name).write([each], existing | {"changed"})
+    Record(tmp_path / "one").write(catches[:1], existing)
+    Record(tmp_path / "other").write(catches[:1], existing)
     assert (tmp_path / "one").read_text() == (tmp_path / "other").read_text()
     record = Record(tmp_path / "one")
-    assert [record.get(each.key) for each in catches] == [*catches[:3], None]
+    assert [record.get(each.key) for each in catches] == [*catches[:3], None, catches[4]]
     assert record.tests_of("m.sv") == ["a.py::test_a", "b.py::test_b"]
-    assert record.tests_of("n.sv") == []
+    record.write([Catch("n.sv", "new", "b.py::test_b", "d2")], {"new"})
+    assert [record.get(key) is None for key in ("changed", "new")] == [True, False]
 
 
 def test_what_caught_others_of_a_source_is_asked_first_if_it_is_asked_at_all() -> None:
