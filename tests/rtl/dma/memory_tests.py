@@ -253,6 +253,9 @@ class Master:
         self.counted.update(what for what, is_so in waits.items() if is_so)
 
 
+_IDLE = 300
+"""Cycles in which nothing is asked."""
+_EVENTS = 16
 _EXACT = {
     0: "words in turn",
     2: "read slave error",
@@ -279,7 +282,9 @@ async def unruly(dut: Any) -> None:
             await port.edge()
         master.forget()
         for cycle in range(CYCLES):
-            given = master.asks(busy=cycle > 300 and (begin < 2 or cycle < CYCLES // 2))
+            if begin == 0 and cycle == _IDLE:
+                assert not any(map(port.seen, range(_EVENTS))), "an idle memory counts something"
+            given = master.asks(busy=cycle > _IDLE and (begin < 2 or cycle < CYCLES // 2))
             master.sees(given, await port.gives(given))
             await port.edge()
     assert master.rests, "something has no answer"
