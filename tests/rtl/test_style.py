@@ -32,7 +32,7 @@ def test_lint_is_clean(memory: int, data_bytes: int) -> None:
     assert verilator(design(Memory=memory, DataBytes=data_bytes)) == ""
 
 
-@pytest.mark.parametrize("top", ["tile", "arithmetic", "axi_bench"])
+@pytest.mark.parametrize("top", ["tile", "arithmetic", "axi_bench", "memory_bench"])
 def test_lint_of_a_tile_is_clean(top: str) -> None:
     require_toolchain()
     from darwinn_rtl.build import Design
@@ -88,6 +88,7 @@ def test_slang_finds_nothing_but_what_is_named() -> None:
                 "chip_pins",
                 "chip_player",
                 "harness",
+                "memory_bench",
                 "tile",
                 "tile_models",
             ],
