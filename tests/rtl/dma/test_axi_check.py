@@ -582,6 +582,40 @@ def test_random_legal_traffic_is_no_violation(seed: int) -> None:
     assert told(cycles) == []
 
 
+def lanes(start: int, words: int, size: int, kind: int, number: int) -> int:
+    """Strobes of all bytes of a word of a burst on a bus of 8 bytes (AMBA AXI, A3.4.2)."""
+    of_a_word = 1 << size
+    whole = start // of_a_word * of_a_word
+    low = start
+    if number and kind != FIXED:
+        low = whole + number * of_a_word
+        lowest = start // (words * of_a_word) * words * of_a_word
+        if kind == WRAPPING and low >= lowest + words * of_a_word:
+            low -= words * of_a_word
+    behind = low // of_a_word * of_a_word + of_a_word
+    return sum(1 << (byte % 8) for byte in range(low, behind))
+
+
+LENGTHS = {FIXED: (1, 2, 16), INCREMENTING: (1, 2, 3, 17), WRAPPING: (2, 4, 8, 16)}
+
+
+@pytest.mark.parametrize("kind", LENGTHS)
+@pytest.mark.parametrize("size", range(4))
+def test_each_word_of_a_burst_has_its_lanes(kind: int, size: int) -> None:
+    """All of them, and no other, wherever in a word of the bus the burst begins."""
+    for words in LENGTHS[kind]:
+        for start in range(0x1000, 0x1008, 1 << size if kind == WRAPPING else 1):
+            asked = address("aw", start, words, size=size, kind=kind)
+            strobes = [lanes(start, words, size, kind, k) for k in range(words)]
+            burst = [word(int(k == words - 1), strobes=s) for k, s in enumerate(strobes)]
+            assert told([asked, *burst, answer()]) == []
+            for number in {0, 1, words - 1} & set(range(words)):
+                for lane in (lane for lane in range(8) if not strobes[number] >> lane & 1):
+                    other = burst[number] | {"wstrb": strobes[number] | 1 << lane}
+                    (line,) = told([asked, *burst[:number], other, *burst[number + 1 :], answer()])
+                    assert ": w_strobes: " in line, (start, words, number, lane)
+
+
 def test_the_document_has_the_table() -> None:
     page = (Path(__file__).parents[3] / "docs" / "rtl-bus.md").read_text()
     assert all(rule.says in page for rule in RULES) and updated(page) == page
