@@ -202,6 +202,18 @@ def test_the_player_compares_each_cycle(player: Path, operation: Operation) -> N
     assert _unnoticed(player, line, 5, [cycle + 1, cycle + 256], earlier) == []
 
 
+@pytest.mark.parametrize("tag", [*DescriptorTag, "fence"])
+def test_the_player_waits_for_each_output_and_interrupt(
+    player: Path, tag: DescriptorTag | str
+) -> None:
+    """Nothing ends on this chip, so it does not settle behind one of them."""
+    line = [each[0] for each in _PROGRAM].index(Operation.DESCRIPTOR)
+    kind = 1 << 4 if isinstance(tag, str) else tag  # the fence is the bit above the tags
+    ends = not isinstance(tag, str) and tag >= DescriptorTag.OUTPUT
+    wanted = "the chip is later than in Verilator" if ends else "pass"
+    assert wanted in said(player, program(line, 1, by=kind))
+
+
 def test_the_player_compares_each_byte_of_memory(player: Path) -> None:
     memory = player.parent / "memory_0.hex"
     (player.parent / "memory_1.hex").write_text(memory.read_text())
