@@ -82,7 +82,11 @@ CHANGES: dict[str, tuple[Outputs, str]] = {
     },
     **{
         f"no {name}": ({name: 0}, "the chip is later than in Verilator")
-        for name in ("s_axil_bvalid", "s_axil_rvalid", "core2queue_chunk_ready")
+        for name in (
+            *("s_axil_bvalid", "s_axil_rvalid", "core2queue_chunk_ready"),
+            *("dma2core_instruction_valid", "core2units_instruction_ready"),
+            *("core2dma_descriptor_ready", "core2output_word_ready"),
+        )
     },
     "no answer, and another value": (
         {"s_axil_rvalid": 0, "s_axil_rdata": 0},
