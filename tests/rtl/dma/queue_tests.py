@@ -877,19 +877,20 @@ class OffAndOn(DmaTest):
 
     async def scenario(self, environment: DmaEnvironment) -> None:
         queue = Queue(environment)
-        for delay, size in product(range(20), (24, 0)):
-            await self.reads_nothing_old(queue, delay, size)
+        for delay, (size, fails) in product(range(20), ((24, False), (0, False), (24, True))):
+            await self.reads_nothing_old(queue, delay, size, fails=fails)
         for hold in (queue.memory.hold_words, queue.memory.hold_answers):
             for delay in range(24):
                 await self.tells_nothing_old(queue, hold, delay)
             for left, delay in product((0, STATUS_BLOCK), range(0, 24, 4)):
                 await self.tells_nothing_old(queue, hold, delay, chunks=2, left=left)
+                await self.tells_nothing_old(queue, hold, delay, left=left, fails=True)
         for delay in range(60):
             await self.faults_of_nothing_old(queue, delay)
 
-    async def reads_nothing_old(self, queue: Queue, delay: int, size: int) -> None:
-        """Off in any cycle of the reading of an entry, which may be a bad one."""
-        await queue.open(GOOD)
+    async def reads_nothing_old(self, queue: Queue, delay: int, size: int, *, fails: bool) -> None:
+        """Off in any cycle of the reading of an entry, which may be a bad one, or fail."""
+        await self.open(queue, RING_PLACE, fails=fails)
         queue.post(0, WINDOW + CHUNKS, size)
         await queue.write("instruction_queue_tail", 1)
         await self.bench.cycles(delay)
@@ -905,10 +906,11 @@ class OffAndOn(DmaTest):
         *,
         chunks: int = 1,
         left: int = 0,
+        fails: bool = False,
     ) -> None:
         """Off while a status block is on its way, which ends in any cycle around that; of further
         chunks the host has not been told. What is ``left`` of the control register stays."""
-        await queue.open(GOOD)
+        await self.open(queue, STATUS_PLACE, fails=fails)
         for place in range(chunks):
             queue.post(place, WINDOW + CHUNKS, 24)
         hold(True)
@@ -951,6 +953,12 @@ class OffAndOn(DmaTest):
         while found != wanted:
             found = await queue.take()
 
+    async def open(self, queue: Queue, place: int, *, fails: bool) -> None:
+        """Accesses of ``place`` may fail until the new queue works."""
+        await queue.open(GOOD)
+        if fails:
+            queue.memory.bad_words = frozenset((place // queue.memory.word_bytes,))
+
     async def turn_off_and_on(self, queue: Queue, left: int = 0) -> None:
         await queue.write("instruction_queue_control", left)
         await queue.write("instruction_queue_int_status", 0)
@@ -960,6 +968,7 @@ class OffAndOn(DmaTest):
 
     async def works(self, queue: Queue, when: str) -> None:
         """Nothing has been told, and the first chunk is that of the new ring."""
+        queue.memory.bad_words = frozenset()
         await queue.write("instruction_queue_tail", 1)
         queue.memory.hold_reads(False)
         assert not queue.environment.interrupts.lines & 0x10, f"{when}: told of nothing"
