@@ -532,6 +532,51 @@ def test_a_row_closes_with_the_unit_that_reaches_its_length(fifo: int) -> None:
         assert came.tolist() == words[: 2 * size].tolist(), row_words
 
 
+@pytest.mark.parametrize("to_host", [0, 1], ids=["scalar memory", "host"])
+def test_a_row_ends_with_the_unit_that_reaches_its_length(to_host: int) -> None:
+    """Also where a row is no whole number of units: the last one has a word more of it."""
+    playing, unit = Chip(), 1 + to_host
+    for row_words in range(ROW):
+        size = -(-(row_words + 1) // unit) * unit
+        came = np.zeros(2 * size, "<u4")
+        playing.rtl.unmap_all()
+        playing.rtl.map(0, came.ctypes.data, came.nbytes)
+        if to_host:
+            playing.rtl.descriptor(DescriptorTag.OUTPUT, 1 << 63, came.nbytes)
+        taken = _line("RingOutfeed", "buffer", 2 * size // unit, RESULT)
+        playing.give("RingOutfeed", taken | {"to_host": to_host, "row_words": row_words})
+        for row in range(2):
+            playing.infeed(row, OUTFEED)
+        playing.rtl.settle()
+        if not to_host:
+            came[:] = playing.rtl.scalar_memory[RESULT : RESULT + 2 * size]
+        wanted = playing.rows[:2].view("<u4").reshape(2, ROW)[:, :size]
+        assert came.tolist() == wanted.ravel().tolist(), row_words
+
+
+@pytest.mark.parametrize("fifo", [0, 1], ids=["parameters", "activations"])
+def test_a_unit_is_taken_in_whatever_comes_behind_it(fifo: int) -> None:
+    """In the cycle in which all of its bytes are there."""
+    tag = (DescriptorTag.PARAMETERS, DescriptorTag.INPUT)[fifo]
+    flag = (ScalarFlag.PARAMETER_POP, ScalarFlag.AV_POP)[fifo]
+    unit = (chip.PARAMETER_UNIT_BYTES, chip.ACTIVATION_UNIT_BYTES)[fifo]
+    cycles = set()
+    for units in (1, 2, 3, 9):
+        playing, host = Chip(), np.zeros(unit * units, np.uint8)
+        playing.rtl.unmap_all()
+        playing.rtl.map(0, host.ctypes.data, host.size)
+        walk = _line("PopInput", "buffer", units)
+        playing.give("PopInput", walk | {"fifo": fifo, "producer_increment": 1})
+        playing.rtl.descriptor(tag, 1 << 63, host.size)
+        cycles.add(next(k for k in range(400) if _after_a_cycle(playing, int(flag))))
+    assert len(cycles) == 1
+
+
+def _after_a_cycle(playing: Chip, flag: int) -> int:
+    playing.rtl.run(1)
+    return int(playing.rtl.scalar_flags[flag])
+
+
 @pytest.mark.parametrize("fifo", [0, 1, 2], ids=["parameters", "activations", "scalar memory"])
 def test_the_infeed_reaches_every_place_of_its_buffers(fifo: int) -> None:
     """A row from each power of two on, and the last one."""
