@@ -1667,6 +1667,38 @@ MUTATIONS = (
         ),
         test=SENDERS,
     ),
+    _mutation(
+        "NarrowWrapsGoOn",
+        "a wrapping burst of fewer bytes than a word of the bus may have the lanes behind it",
+        Edit("axi_port_check.sv", "if («burst[1:0] == Wrap») address =", "1'b0"),
+        test="tests/rtl/dma/test_axi_check.py::test_each_word_of_a_burst_has_its_lanes[0-2]",
+    ),
+    _mutation(
+        "OldBlockStops",
+        "a status block of before the queue was turned off, whose write fails, stops it",
+        Edit("chunk_queue.sv", "(told && «!stale» && m_axi_write.bresp[1])", "1'b1"),
+        test=_queue("OffAndOn"),
+    ),
+    _mutation(
+        "OddRowsGoOn",
+        "a row of an odd number of words does not end at the host",
+        Edit(
+            "ring_outfeed.sv",
+            "advance && («next >= 7'(instruction.row_words) + 7'd1» ||",
+            "next == 7'(instruction.row_words) + 7'd1",
+        ),
+        test=MOMENT + "test_a_row_ends_with_the_unit_that_reaches_its_length[host]",
+    ),
+    _mutation(
+        "PopLateBeforeMore",
+        "a pop takes a unit a cycle late while bytes come behind it",
+        Edit(
+            "input_pop.sv",
+            "pass && «level >= LevelBits'(UnitBytes)»",
+            "level >= LevelBits'(UnitBytes) + LevelBits'(dma2input_unit_valid)",
+        ),
+        test=MOMENT + "test_a_unit_is_taken_in_whatever_comes_behind_it[activations]",
+    ),
     *(
         _mutation(
             untold(rule),
