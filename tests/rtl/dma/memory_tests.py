@@ -11,6 +11,7 @@ from typing import Any
 
 import cocotb
 import numpy as np
+from cocotb.handle import Immediate
 from cocotb.triggers import Timer
 from darwinn_rtl.player import MEMORY, declare
 from host_memory_model import (
@@ -45,7 +46,9 @@ class Port:
         for region in REGIONS:
             place = data.ctypes.data + region.place
             self._library.host_memory_map(region.start, region.size, place)
-        dut.clk.value = 0
+        # At once: a clock that happens to start at 1 would be an edge at time 0, before reset.
+        dut.clk.value = Immediate(0)
+        dut.rst_n.value = Immediate(0)
 
     async def gives(self, given: Mapping[str, int]) -> dict[str, str]:
         """Bits of the outputs in a cycle with these inputs."""
@@ -116,9 +119,15 @@ class Master:
         self._random, self._size, self._data = Random("unruly memory"), kind.data_bytes, data
         self._memory = HostMemory(kind, [*map(int, data)], [*REGIONS])
         self.counted: Counter[str] = Counter()
-        self.forget()
+        self._forget()
 
-    def forget(self) -> None:
+    def resets(self, found: Mapping[str, str]) -> None:
+        """The first cycle of a reset: memory has turned to the word that it gives now."""
+        if self._is_new("r", 0, found):
+            self._turns_to(self._reads[int(found["rid"], 2)][0])
+        self._forget()
+
+    def _forget(self) -> None:
         """A reset: nothing is under way, and what was written is what is there."""
         self._memory.bytes[:] = map(int, self._data)
         self._offered: dict[str, int] = {}
@@ -213,9 +222,7 @@ class Master:
         if not self._is_new("r", given["rready"], found):
             return
         burst = self._reads[int(found["rid"], 2)][0]
-        before, self._reading = self._reading, burst
-        if before is not None and before.id != burst.id and before.come < before.words:
-            self.counted["words in turn"] += 1
+        self._turns_to(burst)
         begin = burst.address + self._size * burst.come
         places = [self._memory.place_of(begin + lane) for lane in range(self._size)]
         bits = "".join(self._memory.bits_at(place) for place in reversed(places))
@@ -226,6 +233,11 @@ class Master:
         assert (found["rlast"] == "1") == (burst.come == burst.words)
         if burst.come == burst.words:
             self._reads[burst.id].popleft()
+
+    def _turns_to(self, burst: Burst) -> None:
+        before, self._reading = self._reading, burst
+        if before is not None and before.id != burst.id and before.come < before.words:
+            self.counted["words in turn"] += 1
 
     def _answer(self, given: Mapping[str, int], found: Mapping[str, str]) -> None:
         self._error("write", found["bvalid"], found["bresp"])
@@ -277,10 +289,11 @@ async def unruly(dut: Any) -> None:
     data = np.frombuffer(random.randbytes(BYTES), np.uint8).copy()
     port, master = Port(dut, kind, data), Master(kind, data)
     for begin in range(3):
-        for _ in range(2):
-            await port.gives({**master.asks(busy=False), "rst_n": 0})
+        for cycle in range(2):
+            found = await port.gives({**master.asks(busy=False), "rst_n": 0})
+            if begin > 0 and cycle == 0:
+                master.resets(found)
             await port.edge()
-        master.forget()
         for cycle in range(CYCLES):
             if begin == 0 and cycle == _IDLE:
                 assert not any(map(port.seen, range(_EVENTS))), "an idle memory counts something"
