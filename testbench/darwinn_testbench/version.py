@@ -1,6 +1,6 @@
 """The version of the whole distribution, and those of libraries."""
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"
 
 
 def version_of(library: str) -> str:
