@@ -44,7 +44,7 @@ TESTS_OF_DEPENDENCIES = tests/formats tests/sim/isa tests/sim/kernel/test_compil
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest dist release lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage waves lint format docs docs-check site bench bench-record clean
+.PHONY: help demo test test-oldest dist release lock fuzz mutations nightly rtl rtl-nightly rtl-mutations rtl-campaign rtl-formal rtl-coverage rtl-signoff waves lint format docs docs-check site bench bench-record clean
 
 help:  ## This list
 	@echo "darwinn-testbench: run compiled Edge TPU models on a simulated chip and verify them."
@@ -164,6 +164,9 @@ rtl-formal: $(READY)  ## Prove properties of the RTL, for every input and histor
 
 rtl-coverage: $(READY)  ## Run the RTL tests with line, toggle and functional coverage; write a report
 	@$(BIN)/python -m tests.nightly.rtl_coverage $(BUILD)/rtl-coverage --jobs $(WORKERS)
+
+rtl-signoff: $(READY)  ## Note down what RUN said (JUnit file, JSON of proofs, bins) on the sign-off page
+	@$(SIGNOFF) --record $(RUN) && $(SIGNOFF) docs/rtl-signoff.md
 
 waves: $(READY)  ## Write the waves of a sample's DMA program, from the RTL and from the model
 	@$(BIN)/darwinn sample $(BUILD)/sample >/dev/null

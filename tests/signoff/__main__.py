@@ -68,7 +68,7 @@ def page(all_of_them: Requirements, found: Found, results: Mapping[str, Last]) -
         [
             "# Sign-off of the harness",
             "",
-            *_introduction(all_of_them, found),
+            *_introduction(all_of_them, found, results),
             "## Requirements without evidence",
             "",
             *(_list(lacking) or ["None."]),
@@ -87,7 +87,9 @@ def page(all_of_them: Requirements, found: Found, results: Mapping[str, Last]) -
     )
 
 
-def _introduction(all_of_them: Requirements, found: Found) -> list[str]:
+def _introduction(
+    all_of_them: Requirements, found: Found, results: Mapping[str, Last]
+) -> list[str]:
     parts = {kept_as(each): each for several in found.values() for each in several}
     kinds = [each.kind for each in parts.values()]
     shown = sum(bool(several) for several in found.values())
@@ -95,12 +97,17 @@ def _introduction(all_of_them: Requirements, found: Found) -> list[str]:
         "This page lists each requirement of the RTL, its evidence, and the last result of that. "
         "The statements are those of the pages that they link to; "
         "`tests/signoff/requirements.toml` numbers them and names the evidence. `make docs` writes "
-        "this page; `python -m tests.signoff --record RUN` notes down the results of a run.\n\n"
+        "this page; `make rtl-signoff RUN=FILE` notes down what a run said: a JUnit file of pytest,"
+        "the JSON of `python -m tests.formal --json`, or the folder of `make rtl-coverage`.\n\n"
         f"{shown} of {len(all_of_them.all)} requirements have evidence: {kinds.count('test')} "
         f"tests, {kinds.count('proof')} proved properties, {kinds.count('bins')} sets of bins, "
         f"{kinds.count('fault')} deliberate faults. A proof has a fault of its own for each "
         "property. The mutants are those of the [campaign](rtl-faults.md#mutation-campaign) that "
-        "the tests of a row caught."
+        "the tests of a row caught.\n\n"
+        "The last column says how many pieces passed the last run that was noted down, and when: "
+        f"{len(parts.keys() & results)} of {len(parts)} are noted down. The others are no "
+        "failures: no such run had them. Deliberate faults are tried at night, whatever the "
+        "column before says of the tests."
     )
     return [_filled(part) for part in text.split("\n\n")]
 
