@@ -41,7 +41,7 @@ CHIP = "chip_pins"
 
 _PLAYER = ("plain_memory.v", "plain_player.v")
 PLAIN_SIZES = "plain_sizes.vh"
-"""What both of them include."""
+"""The header that both of them include."""
 _PORT = re.compile(r"^ *(?:input|output) (?:\[(\d+):0\] )?(\w+) *;", re.MULTILINE)
 
 

@@ -57,7 +57,7 @@ def test_no_cycle_passes_in_a_run_of_none() -> None:
 
 
 def test_a_fence_does_not_wait_for_tiles_that_a_build_lacks() -> None:
-    """Of the tiles that it names, those that are there have passed theirs."""
+    """It passes when the tiles that are there have passed theirs."""
     require_toolchain()
     from darwinn_rtl.chip.player import ChipPlayer
 

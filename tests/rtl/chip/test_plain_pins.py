@@ -1,7 +1,7 @@
 """The player in plain Verilog and its host memory give to a chip in each cycle what a program says.
 
-The chip does whatever a list says, which was drawn. What comes to each of its inputs follows from
-the program and from that list.
+A random list says what the chip does. The program and that list decide what comes to each of its
+inputs.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Script:
         return values | self._requests()
 
     def _requests(self) -> dict[str, int]:
-        """Of host memory, within the regions."""
+        """The chip asks for bytes of host memory, within the regions."""
         random, memory = self._random, self._memory
         if not memory.regions:
             return {f"{MEMORY}arvalid": 0, f"{MEMORY}awvalid": 0}
@@ -192,7 +192,7 @@ class Script:
             self._cycle(**{ready: 0})
 
     def _taken(self, channel: str, *payload: str) -> dict[str, int]:
-        """What the chip gives when it takes these inputs, with anything at them."""
+        """The outputs with which the chip takes these inputs, with anything at them."""
         self._pins |= {f"{channel}_{name}": self._bits(f"{channel}_{name}") for name in payload}
         self._pins[f"{channel}_valid"] = 1
         if channel == "core2dma_descriptor":
