@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     in_gate = config.getoption("-m") == "not nightly"
     bounds = watchdog.GATE if in_gate else watchdog.NIGHT
     config.pluginmanager.register(watchdog.Watchdog(bounds))
-    os.environ.setdefault("DARWINN_RTL_CYCLES", str(bounds.cycles))
+    os.environ.setdefault(bounded.CYCLES_VARIABLE, str(bounds.cycles))
     os.environ.setdefault(bounded.SECONDS_VARIABLE, f"{bounds.processor / 2:g}")
     if in_gate:
         # The RTL tests of the gate simulate seconds of what takes a minute to build.

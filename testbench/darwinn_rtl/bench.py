@@ -16,11 +16,11 @@ from cocotb.handle import Immediate
 from cocotb.triggers import RisingEdge, Timer
 from cocotb.utils import get_sim_steps
 
+from darwinn_rtl.bounded import CYCLES_VARIABLE
+
 PERIOD_NS = 2
 """Clock period; only cycles count."""
 
-CYCLES_VARIABLE = "DARWINN_RTL_CYCLES"
-"""Environment variable: a test that takes more cycles than these fails."""
 _MOST_CYCLES = 1 << 23
 
 LAST_EVENTS = 40

@@ -1,8 +1,8 @@
 """Other programs (simulations, compilers, yosys), none of which can run for ever.
 
-What loops uses processor time, and a busy machine does not make that longer: a process may use so
-many seconds of it. What waits for something that never comes uses none: it is ended after a
-multiple of that time by the clock.
+A process may use so many seconds of processor time: a program that loops uses it up, and a busy
+machine does not make it longer. A program that waits for something that never comes uses none, so
+it is ended after a multiple of that time by the clock.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+CYCLES_VARIABLE = "DARWINN_RTL_CYCLES"
+"""Environment variable: a test that takes more cycles than these fails (``bench``)."""
 SECONDS_VARIABLE = "DARWINN_RTL_SECONDS"
 """Environment variable: the seconds of processor time that a process may use."""
 
@@ -80,9 +82,16 @@ def end(process: int) -> None:
 
 
 def started_by(process: int) -> Iterator[int]:
-    """The living processes that ``process`` has started, and those that these have (Linux)."""
+    """The living processes that ``process`` has started, and those that these have."""
+    for child in children_of(process):
+        yield child
+        yield from started_by(child)
+
+
+def children_of(process: int) -> set[int]:
+    """The processes that any thread of ``process`` has started and not waited for (Linux)."""
+    found: set[int] = set()
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, listed.read_text().split()):
-                yield child
-                yield from started_by(child)
+        with suppress(OSError):  # the thread may end meanwhile
+            found.update(map(int, listed.read_text().split()))
+    return found

@@ -45,7 +45,7 @@ def mutated_sources() -> Path:
     checkout = sha256(str(ROOT).encode()).hexdigest()[:12]
     folder = build_root() / f"mutated-{checkout}"
     sources = sources_in(source_folder())
-    with locked(build_root() / f"mutated-{checkout}-lock"):
+    with locked(folder.with_name(f"{folder.name}-lock")):
         write_copy(source_folder(), folder, sources, changes_of(sources))
     return folder
 

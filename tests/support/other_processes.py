@@ -1,10 +1,10 @@
-"""What Linux tells of processes, each of which, or of whose threads, may end while it is asked."""
+"""What Linux tells of processes, each of which may end while it is asked."""
 
 from pathlib import Path
 
 
 def told_of(process: int, name: str) -> bytes:
-    """A file about a process, or about a thread of it; nothing once that has ended.
+    """A file about a process; nothing once that has ended.
 
     One that ends between the opening of its file and the reading is not a missing file, but a
     process that is not there any more.
@@ -13,13 +13,6 @@ def told_of(process: int, name: str) -> bytes:
         return Path(f"/proc/{process}/{name}").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return b""
-
-
-def children_of(process: int) -> set[int]:
-    """Processes that any thread of this one has started and that have not been waited for."""
-    threads = [each.name for each in Path(f"/proc/{process}/task").iterdir()]
-    told = (told_of(process, f"task/{thread}/children") for thread in threads)
-    return {int(child) for each in told for child in each.split()}
 
 
 def is_gone(process: int) -> bool:

@@ -4,8 +4,8 @@ What a test has started is killed when the test takes too long, so that the test
 Where that does not help, the process of the tests ends, and says where each of its threads is;
 pytest-xdist names the test and goes on in another process.
 
-What loops uses processor time, and a busy machine does not make that longer. What sleeps has a far
-wider bound, by the clock.
+A test that loops uses processor time, and a busy machine does not make that longer. A test that
+sleeps has a far wider bound, by the clock.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import os
 import threading
 import time
 from collections.abc import Generator
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from darwinn_rtl.bounded import end, started_by
+from other_processes import told_of
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -94,7 +93,5 @@ def _processor_seconds() -> float:
 
 def _used_by(process: int) -> float:
     """What a process has used, and those that it has waited for."""
-    with suppress(OSError):
-        _, _, after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")
-        return sum(map(int, after_name.split()[11:15])) / _TICKS
-    return 0.0
+    _, _, after_name = told_of(process, "stat").rpartition(b")")
+    return sum(map(int, after_name.split()[11:15])) / _TICKS

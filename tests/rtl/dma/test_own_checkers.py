@@ -4,7 +4,6 @@ signals that a port lacks; in Verilator, and in Icarus, which runs them.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from darwinn_rtl.source_files import source
 from harness_runs import require_toolchain
+from second_simulator import require_icarus
 
 PORTS: tuple[Mapping[str, int], ...] = (
     {},
@@ -112,8 +112,7 @@ BROKEN = {
 
 def _tells(text: str, rule: str, work: Path) -> None:
     """A bench in Icarus ends, and tells that the rule is broken (none: nothing)."""
-    if not shutil.which("iverilog"):
-        pytest.skip("no Icarus Verilog: apt-get install iverilog")
+    require_icarus()
     bench, program = work / "bench.sv", work / "bench.vvp"
     bench.write_text(text)
     sources = [str(bench), str(source("axi_port_check.sv"))]

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from darwinn_rtl.bounded import children_of
 from darwinn_testbench.cli import commands, sandbox
 from darwinn_testbench.cli.application import run_command_line
 from darwinn_testbench.confinement import Confinement
 from darwinn_testbench.regression.pool import ChipWork, perform_here
-from other_processes import children_of, is_gone, told_of
+from other_processes import is_gone, told_of
 from sample_files import sample
 from threadpoolctl import threadpool_info
 

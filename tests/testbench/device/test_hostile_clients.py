@@ -22,6 +22,7 @@ import rude_chip
 from ai_edge_litert.interpreter import Interpreter as LiteRt
 from ai_edge_litert.interpreter import load_delegate
 from darwinn_formats.errors import FormatError
+from darwinn_rtl.bounded import children_of
 from darwinn_sim.errors import SimulationError
 from darwinn_testbench.compiler import compile_network, edgetpu_model, random_dense
 from darwinn_testbench.device.delegate import build, messages, server
@@ -30,7 +31,7 @@ from darwinn_testbench.device.wire import Content, MessageError
 from darwinn_testbench.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from other_processes import children_of, is_gone, told_of
+from other_processes import is_gone, told_of
 from sample_runs import expected, random_input
 from whole_models import options_of
 
